@@ -1,0 +1,59 @@
+package catalog
+
+import (
+	"catalogd/catalog/commit"
+	"catalogd/vending"
+)
+
+// SnapshotsMode says which snapshots a load answers: all, or those that a ref points at.
+type SnapshotsMode string
+
+// The modes of the REST specification.
+const (
+	SnapshotsAll  SnapshotsMode = "all"
+	SnapshotsRefs SnapshotsMode = "refs"
+)
+
+// LoadTableRequest asks for a table. IfNoneMatch are the client's tags, unquoted; a match answers NotModified.
+type LoadTableRequest struct {
+	Warehouse   string
+	Ident       Identifier
+	Snapshots   SnapshotsMode
+	Delegated   bool // the client asked for vended credentials
+	IfNoneMatch []string
+}
+
+// LoadedTable is the answer to a load, a create and a commit.
+type LoadedTable struct {
+	MetadataLocation string // "" for a staged create
+	Metadata         []byte // JSON, as it goes to the client
+	Document         *commit.Document
+	Config           map[string]string // client configuration; secrets inside when credentials were vended
+	Credentials      *vending.Credentials
+	ETag             string // unquoted; "" when the answer must not be cached
+	NotModified      bool   // then only ETag is set
+}
+
+// CreateTableRequest asks for a new table; Stage writes nothing and takes no name.
+type CreateTableRequest struct {
+	Warehouse string
+	Namespace Namespace
+	Stage     bool
+	Delegated bool
+	Body      commit.CreateRequest
+}
+
+// CommitTableRequest asks for changes to one table.
+type CommitTableRequest struct {
+	Warehouse string
+	Ident     Identifier
+	Change    commit.Request
+	// Fence is set by a worker whose lease must still hold.
+	Fence Fence
+}
+
+// TableChange is one table's part of a multi-table commit.
+type TableChange struct {
+	Ident  Identifier
+	Change commit.Request
+}

@@ -1,0 +1,171 @@
+package catalog
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"catalogd/authz"
+	"catalogd/vending"
+)
+
+// Store is everything the domain needs of the database. The Postgres store and the in-memory fake pass the same
+// suite (catalog/catalogtest). Each method is one transaction; every mutation writes its Fact in it.
+type Store interface {
+	Resolver
+	NamespaceStore
+	TableStore
+	CommitStore
+	WarehouseStore
+}
+
+// Resolver answers what a request names and what the caller may do there.
+type Resolver interface {
+	// Resolve never fails because something is missing; it leaves it nil. One round trip.
+	Resolve(ctx context.Context, l Lookup) (Resolution, error)
+	// ResolveGrants gives the caller's grants on the root, and whether the principal still exists.
+	ResolveGrants(ctx context.Context, l Lookup) (grants []authz.Grant, known bool, err error)
+	// RecordDenial writes an audit row for a refused attempt.
+	RecordDenial(ctx context.Context, d Denial) error
+}
+
+// NamespaceCreate is a namespace about to be made. Location is set when the client chose one.
+type NamespaceCreate struct {
+	Record      NamespaceRecord
+	WarehouseID uuid.UUID
+	Location    string // to reserve; "" reserves nothing
+	Fact        Fact
+}
+
+// NamespaceUpdate changes properties. A Location that changed is reserved in the same transaction.
+type NamespaceUpdate struct {
+	ID          uuid.UUID
+	WarehouseID uuid.UUID
+	Set         map[string]string
+	Remove      []string
+	Fact        Fact
+}
+
+// NamespaceStore keeps namespaces.
+type NamespaceStore interface {
+	// CreateNamespace: fault.AlreadyExists when the name is taken; fault.NoSuchNamespace when the parent is missing.
+	CreateNamespace(ctx context.Context, c NamespaceCreate) error
+	// UpdateNamespace merges and gives the properties as they were before, read under the row's lock.
+	UpdateNamespace(ctx context.Context, u NamespaceUpdate) (before map[string]string, err error)
+	// DropNamespace: fault.NamespaceNotEmpty when a table, a view or a child is in it (race-free);
+	// fault.NoSuchNamespace when it is gone.
+	DropNamespace(ctx context.Context, id uuid.UUID, f Fact) error
+	// ListNamespaces gives the direct children of parent (uuid.Nil: the warehouse), by name.
+	ListNamespaces(ctx context.Context, warehouseID, parentID uuid.UUID, p Page) ([]NamespaceRecord, error)
+}
+
+// TableRename moves a table to another name.
+type TableRename struct {
+	ID                uuid.UUID
+	TargetNamespaceID uuid.UUID
+	Target            Identifier
+	Fact              Fact
+}
+
+// TableDrop is a soft delete.
+type TableDrop struct {
+	ID             uuid.UUID
+	Ident          Identifier
+	PurgeRequested bool
+	Fact           Fact
+}
+
+// StagedTable remembers a staged create until its commit, so that its credentials can be refreshed.
+type StagedTable struct {
+	UUID        uuid.UUID
+	WarehouseID uuid.UUID
+	Ident       Identifier
+	Location    string
+	PrincipalID uuid.UUID
+	TTL         time.Duration
+}
+
+// TableStore keeps tables, apart from moving their pointers.
+type TableStore interface {
+	// ListTables gives the names of tables (never views) of a namespace in order.
+	ListTables(ctx context.Context, namespaceID uuid.UUID, p Page) ([]string, error)
+	// RenameTable: fault.AlreadyExists when a table or view has the name; fault.NoSuchTable when it is gone.
+	RenameTable(ctx context.Context, r TableRename) error
+	// DropTable: fault.NoSuchTable when it is gone. The location stays reserved.
+	DropTable(ctx context.Context, d TableDrop) error
+	// StageTable remembers a staged create and reserves its location (fault.Forbidden on overlap, as below).
+	StageTable(ctx context.Context, s StagedTable) error
+	// FindStagedTables gives the live staged creates of a name.
+	FindStagedTables(ctx context.Context, warehouseID uuid.UUID, ident Identifier) ([]StagedTable, error)
+}
+
+// PointerChange is one table's part of a commit: a swap when Old is set, a creation when it is "".
+type PointerChange struct {
+	Record      TableRecord // as it will be: new metadata location, location, format version
+	WarehouseID uuid.UUID
+	Old         string // the metadata location that must still be current; "" creates the row
+	// StagedUUID releases the staged row of that uuid, whose location passes to the table; uuid.Nil: none.
+	StagedUUID uuid.UUID
+	// OldLocation is set when a swap moves the table's location: the new one is reserved in the same transaction.
+	OldLocation string
+	// Maintenance is the state of catalogd.maintenance.enabled in the new properties (nil: not set there).
+	Maintenance *bool
+	Fact        Fact
+}
+
+// Fence lets a commit of a worker through only while its lease holds. The zero value fences nothing.
+type Fence struct {
+	JobID uuid.UUID
+	Epoch int64
+}
+
+// CommitStore moves pointers.
+type CommitStore interface {
+	// CommitPointers applies all changes or none, in one transaction, and writes their facts.
+	//   fault.CommitRace      a pointer moved (retry on the server), or the fence does not hold (fault.VersionConflict)
+	//   fault.AlreadyExists   a creation's name is taken by a table or view (message as the reference's)
+	//   fault.NoSuchTable     the row of a swap is gone
+	//   fault.NoSuchNamespace the namespace of a creation is gone
+	//   fault.BadRequest      the location overlaps somebody else's (the message does not name whose)
+	//   fault.CommitUnknown   the outcome is unknown: ask CommitLanded
+	CommitPointers(ctx context.Context, changes []PointerChange, fence Fence) error
+	// CommitLanded settles the outcome of an unknown commit by the first change's Fact.ID: true means landed; false
+	// means that it did not and never will. An error means that nobody knows yet.
+	CommitLanded(ctx context.Context, commitID uuid.UUID) (bool, error)
+}
+
+// WarehouseStore keeps warehouses.
+type WarehouseStore interface {
+	// CreateWarehouse: fault.AlreadyExists when the name is taken; fault.BadRequest when its base location lies
+	// inside or around another warehouse's. It also makes the catalog role catalog_admin (CATALOG_MANAGE_ACCESS,
+	// CATALOG_MANAGE_METADATA and CATALOG_MANAGE_CONTENT on the warehouse), given to the creator's principal
+	// role service_admin, so that who made a warehouse can use it.
+	CreateWarehouse(ctx context.Context, w Warehouse, f Fact) error
+	// FindWarehouse: fault.NoSuchWarehouse.
+	FindWarehouse(ctx context.Context, name string) (Warehouse, error)
+	// ListWarehouses gives all by name.
+	ListWarehouses(ctx context.Context) ([]Warehouse, error)
+	// UpdateWarehouse replaces properties and storage when the version matches, else fault.VersionConflict.
+	UpdateWarehouse(ctx context.Context, w Warehouse, f Fact) error
+	// DropWarehouse: fault.NamespaceNotEmpty while a namespace is in it.
+	DropWarehouse(ctx context.Context, id uuid.UUID, f Fact) error
+}
+
+// MetadataIO reads and writes metadata files. The server reaches a table's files with credentials narrowed to that
+// table, as a client would.
+type MetadataIO interface {
+	// WriteMetadata creates the file at the absolute URI; never over an existing one (fault.Internal then).
+	WriteMetadata(ctx context.Context, at vending.FilePlace, body []byte) error
+	// ReadMetadata gives the file's bytes, unpacked when its name says gzip. fault.FileNotFound when it is gone.
+	ReadMetadata(ctx context.Context, at vending.FilePlace) ([]byte, error)
+	// StatMetadata: fault.FileNotFound when it is gone.
+	StatMetadata(ctx context.Context, at vending.FilePlace) error
+	// RemoveMetadata deletes one file, best effort; only for files whose commit is known to be refused.
+	RemoveMetadata(ctx context.Context, at vending.FilePlace)
+	// PrepareTable makes a new table's data and metadata folders where folders exist (file:), else nothing.
+	PrepareTable(ctx context.Context, at vending.FilePlace) error
+}
+
+// Clock gives the time; tests set it.
+type Clock func() time.Time

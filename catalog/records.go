@@ -1,0 +1,119 @@
+package catalog
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"catalogd/auth"
+	"catalogd/authz"
+	"catalogd/vending"
+)
+
+// Caller is who asks, and in which request.
+type Caller struct {
+	Principal auth.Principal
+	RequestID string
+	Client    string // network address
+}
+
+// Warehouse is a named root of namespaces with its own storage. Polaris calls it a catalog.
+type Warehouse struct {
+	ID         uuid.UUID
+	Name       string
+	Location   string // base of new tables, no trailing slash
+	Properties map[string]string
+	Storage    vending.Profile
+	Version    int64
+	CreatedAt  time.Time
+	UpdatedAt  time.Time
+}
+
+// NamespaceRecord is a namespace as stored.
+type NamespaceRecord struct {
+	ID         uuid.UUID
+	Levels     Namespace
+	Properties map[string]string
+	Version    int64
+}
+
+// TableRecord is a table's row: the pointer and what is queried beside it.
+type TableRecord struct {
+	ID               uuid.UUID // the row's, stays over renames
+	NamespaceID      uuid.UUID
+	Ident            Identifier
+	UUID             uuid.UUID // the metadata's table-uuid
+	Location         string    // no trailing slash
+	MetadataLocation string
+	FormatVersion    int
+	Version          int64
+}
+
+// Lookup says what a request is about. Namespace nil means the warehouse alone; Table "" the namespace alone.
+type Lookup struct {
+	Principal auth.Principal
+	Warehouse string // name or id
+	Namespace Namespace
+	Table     string
+}
+
+// Resolution is the answer to a Lookup: one statement, one moment in time. What is missing is nil.
+type Resolution struct {
+	Warehouse *Warehouse
+	// Ancestors are the namespace's proper ancestors that exist, outermost first; their grants hold below them.
+	Ancestors []NamespaceRecord
+	Namespace *NamespaceRecord
+	Table     *TableRecord
+	// IsView tells that the name is a view's: then Table is nil.
+	IsView bool
+	// Known is false when the principal has been deleted since its token was made.
+	Known bool
+	// Grants are those of the caller's active roles on the root, the warehouse, the namespaces and the table above.
+	Grants []authz.Grant
+}
+
+// Path gives the securables from the root to the innermost thing that was found.
+func (r Resolution) Path() []authz.Securable {
+	path := []authz.Securable{{Kind: authz.Root, ID: authz.RootID, Name: "root"}}
+	if r.Warehouse == nil {
+		return path
+	}
+	path = append(path, authz.Securable{Kind: authz.Catalog, ID: r.Warehouse.ID, Name: r.Warehouse.Name})
+	for _, a := range r.Ancestors {
+		path = append(path, authz.Securable{Kind: authz.Namespace, ID: a.ID, Name: a.Levels.String()})
+	}
+	if r.Namespace != nil {
+		path = append(path, authz.Securable{Kind: authz.Namespace, ID: r.Namespace.ID, Name: r.Namespace.Levels.String()})
+	}
+	if r.Table != nil {
+		path = append(path, authz.Securable{Kind: authz.Table, ID: r.Table.ID, Name: r.Table.Ident.String()})
+	}
+	return path
+}
+
+// Page asks for a part of a list in name order. Limit 0 means everything.
+type Page struct {
+	After string // the last name of the page before; "" for the first
+	Limit int
+}
+
+// Fact is what a mutation leaves behind: one event row and one audit row, written in the mutation's transaction.
+type Fact struct {
+	ID        uuid.UUID // of the event; for commits also the commit's id
+	At        time.Time
+	Caller    Caller
+	Operation string // the endpoint table's name, for example "commit-table"
+	Warehouse uuid.UUID
+	Securable uuid.UUID
+	Subject   string         // for people: "ns.table"
+	Details   map[string]any // small; never secrets
+}
+
+// Denial is a refused attempt, for the audit.
+type Denial struct {
+	At        time.Time
+	Caller    Caller
+	Operation string
+	Subject   string
+	Reason    string
+}

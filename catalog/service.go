@@ -1,0 +1,61 @@
+package catalog
+
+import (
+	"log/slog"
+	"time"
+
+	"catalogd/vending"
+)
+
+// Service holds the operations. Every door (REST, management, worker, command line) leads through it.
+type Service struct {
+	Store     Store
+	Admin     AdminStore
+	Metadata  MetadataIO
+	Providers map[string]vending.Provider // by storage type: S3, FILE
+	Now       Clock
+	Log       *slog.Logger
+
+	cache *metadataCache
+}
+
+// Limits of the service. Each is a promise in docs/operations.md.
+const (
+	commitRetriesMax       = 16
+	commitRetryDelayMin    = 5 * time.Millisecond
+	commitRetryDelayMax    = 500 * time.Millisecond
+	commitAfterWriteMax    = 60 * time.Second // own deadline once a metadata file is written
+	stagedTableTTL         = 24 * time.Hour
+	metadataCacheBytesMax  = 64 << 20
+	transactionTablesMax   = 256
+	credentialEpochSeconds = 900 // upper bound of an ETag's credential epoch
+)
+
+// Config is what New needs.
+type Config struct {
+	Store     Store
+	Admin     AdminStore
+	Metadata  MetadataIO
+	Providers map[string]vending.Provider
+	Now       Clock        // nil: time.Now
+	Log       *slog.Logger // nil: slog.Default()
+	// MetadataCacheBytes bounds the cache of metadata documents; 0 means metadataCacheBytesMax.
+	MetadataCacheBytes int
+}
+
+// New makes a Service.
+func New(c Config) *Service {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.MetadataCacheBytes == 0 {
+		c.MetadataCacheBytes = metadataCacheBytesMax
+	}
+	return &Service{
+		Store: c.Store, Admin: c.Admin, Metadata: c.Metadata, Providers: c.Providers, Now: c.Now, Log: c.Log,
+		cache: newMetadataCache(c.MetadataCacheBytes),
+	}
+}
