@@ -195,6 +195,7 @@ CREATE TABLE jobs (
     subject      text NOT NULL,                    -- ns.table, for people
     state        text NOT NULL,                    -- queued running succeeded nothing_to_do refused failed
     trigger      text NOT NULL,                    -- on-demand or automatic
+    requested_by text NOT NULL DEFAULT '',         -- principal that asked
     phase        text NOT NULL DEFAULT '',
     progress     double precision NOT NULL DEFAULT 0,
     settings     jsonb NOT NULL DEFAULT '{}',
@@ -222,17 +223,22 @@ CREATE TABLE job_files (
     PRIMARY KEY (job_id, path)
 );
 
--- Per table: settings made by command, the layout of the last clustering, and when to look again.
+-- Per table: settings made by command, what the last runs left behind, and when to look again. A commit sets enabled
+-- (as its table's properties say) and dirty_since; the worker takes dirty_since away before it looks, so that a commit
+-- in the meantime is never lost, and leaves look_after as the time to look again if it dies.
 CREATE TABLE table_maintenance (
     table_id     uuid PRIMARY KEY,
-    settings     jsonb NOT NULL DEFAULT '{}',
-    layout       jsonb NOT NULL DEFAULT '{}',
-    enabled      boolean NOT NULL DEFAULT false,   -- from settings or the table's properties
+    settings     jsonb NOT NULL DEFAULT '{}',      -- made by command; they win over properties
+    layout       jsonb NOT NULL DEFAULT '{}',      -- which of our runs wrote which layout
+    enabled      boolean NOT NULL DEFAULT false,   -- as the table's properties say; settings->>'enabled' wins
     dirty_since  timestamptz,                      -- a commit moved the table since the last look
+    look_after   timestamptz,                      -- not before; alone (without dirty_since): look then anyway
+    look         jsonb NOT NULL DEFAULT '{}',      -- what the last look found, for people
     checked_at   timestamptz,
     updated_at   timestamptz NOT NULL
 );
-CREATE INDEX table_maintenance_due ON table_maintenance (dirty_since) WHERE enabled;
+CREATE INDEX table_maintenance_due ON table_maintenance (table_id)
+    WHERE (enabled OR settings->>'enabled' = 'true') AND (dirty_since IS NOT NULL OR look_after IS NOT NULL);
 
 -- +goose Down
 SELECT 1;
