@@ -1,0 +1,7 @@
+// Package crash lets a test kill the process at a named point. Only a build with the tag crashpoints can: in every
+// other build Point is an empty function that the compiler removes.
+//
+// With the tag, CATALOGD_CRASH_POINT=name kills the process with SIGKILL (nothing is flushed, no deferred call runs)
+// when Point(name) is reached; name:3 means the third time. CATALOGD_CRASH_LOG names a file to which every point
+// that is reached is appended, one name a line, so that a test can learn which points a run passes.
+package crash
