@@ -3,7 +3,11 @@
 // below the securable it was made on. There are no deny rules; what is not granted is refused.
 package authz
 
-import "github.com/google/uuid"
+import (
+	"fmt"
+
+	"github.com/google/uuid"
+)
 
 // Privilege is the name of a right, spelled as Apache Polaris spells it. privilege.go has the table of all of them.
 type Privilege string
@@ -54,4 +58,45 @@ type Decision struct {
 // privilege or one that implies it.
 func Decide(grants []Grant, path []Securable, wanted Privilege) Decision {
 	return decide(grants, path, wanted)
+}
+
+func decide(grants []Grant, path []Securable, wanted Privilege) Decision {
+	d := Decision{Wanted: wanted}
+	if len(path) == 0 || !Known(wanted) {
+		d.Reason = fmt.Sprintf("nothing was asked that can be decided: privilege %q on %d securables", wanted, len(path))
+		return d
+	}
+	d.On = path[len(path)-1]
+	for _, g := range grants {
+		if !Implies(g.Privilege, wanted) {
+			continue
+		}
+		at := position(path, g)
+		if at < 0 {
+			continue
+		}
+		d.Allowed, d.By = true, g
+		d.Reason = fmt.Sprintf("%s on %s is held through %s on %s (role %s)", wanted, d.On, g.Privilege, path[at], g.Role)
+		return d
+	}
+	d.Reason = fmt.Sprintf("missing privilege %s on %s", wanted, d.On)
+	return d
+}
+
+// position finds the element that the grant was made on; -1: the grant is about something else.
+func position(path []Securable, g Grant) int {
+	for i, s := range path {
+		if s.Kind == g.Kind && s.ID == g.SecurableID {
+			return i
+		}
+	}
+	return -1
+}
+
+// String names the securable for messages: its kind and its quoted name; the root has no name.
+func (s Securable) String() string {
+	if s.Kind == Root {
+		return "the service"
+	}
+	return fmt.Sprintf("%s %q", s.Kind, s.Name)
 }
