@@ -1,0 +1,59 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"catalogd/auth"
+	"catalogd/internal/fault"
+)
+
+// Authenticator tells who sends a request. It is given the whole Authorization header, which is never empty.
+// fault.Unauthenticated when the header does not prove anybody; the message must not tell more than the client knows.
+type Authenticator interface {
+	Authenticate(ctx context.Context, authorization string) (auth.Principal, error)
+}
+
+// authenticate lets only signed-in callers through.
+func authenticate(authenticator Authenticator, next HandlerFunc) HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		authorization, err := authorizationOf(r)
+		if err != nil {
+			return err
+		}
+		principal, err := authenticator.Authenticate(r.Context(), authorization)
+		if err != nil {
+			return err
+		}
+		eventOf(r.Context()).principal = principal
+		return next(w, r)
+	}
+}
+
+// authorizationOf gives the request's one Authorization header. PyIceberg sends "Bearer None" when it has no
+// credential; that is no token and is refused before anything is looked up.
+func authorizationOf(r *http.Request) (string, error) {
+	values := r.Header.Values("Authorization")
+	if len(values) > 1 {
+		return "", fault.New(fault.Unauthenticated, "more than one Authorization header")
+	}
+	if len(values) == 0 || strings.TrimSpace(values[0]) == "" {
+		return "", fault.New(fault.Unauthenticated, "not signed in: the Authorization header is missing")
+	}
+	scheme, token, _ := strings.Cut(strings.TrimSpace(values[0]), " ")
+	token = strings.TrimSpace(token)
+	if strings.EqualFold(scheme, "Bearer") && (token == "" || token == "None" || token == "null") {
+		return "", fault.New(fault.Unauthenticated, "not signed in: the bearer token is missing; does the client have a credential?")
+	}
+	return values[0], nil
+}
+
+// challenge adds the header that a 401 must have (RFC 9110, RFC 6750).
+func challenge(w http.ResponseWriter, r *http.Request) {
+	value := `Bearer realm="catalogd"`
+	if _, err := authorizationOf(r); err == nil {
+		value += `, error="invalid_token"`
+	}
+	w.Header()["WWW-Authenticate"] = []string{value}
+}

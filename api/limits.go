@@ -1,0 +1,61 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// mutates tells whether a method may change something. The disconnect of a client never cancels a mutation: the
+// client cannot know how far it came, and half of the work would be done for nothing.
+func mutates(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return false
+	}
+	return true
+}
+
+// limit bounds a request's body and time as its endpoint's row says.
+func limit(e Endpoint, next HandlerFunc) HandlerFunc {
+	bytesMax, deadline := e.BodyBytesMax, e.Deadline
+	if bytesMax == 0 {
+		bytesMax = BodyBytesDefault
+	}
+	if deadline == 0 {
+		deadline = DeadlineDefault
+	}
+	return func(w http.ResponseWriter, r *http.Request) error {
+		ctx := r.Context()
+		if mutates(r.Method) {
+			ctx = context.WithoutCancel(ctx)
+		}
+		ctx, cancel := context.WithTimeout(ctx, deadline)
+		defer cancel()
+		if r.Body != nil {
+			r.Body = http.MaxBytesReader(w, r.Body, bytesMax)
+		}
+		return next(w, r.WithContext(ctx))
+	}
+}
+
+// Limits of connections. A slow client may hold a connection, never for ever.
+const (
+	headerBytesMax    = 64 << 10
+	headerTimeoutMax  = 10 * time.Second
+	requestTimeoutMax = 5 * time.Minute
+	answerTimeoutMax  = 10 * time.Minute
+	idleTimeoutMax    = 2 * time.Minute
+)
+
+// NewHTTPServer makes the net/http server for a handler, with limits on everything that a client controls.
+func NewHTTPServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		MaxHeaderBytes:    headerBytesMax,
+		ReadHeaderTimeout: headerTimeoutMax,
+		ReadTimeout:       requestTimeoutMax,
+		WriteTimeout:      answerTimeoutMax,
+		IdleTimeout:       idleTimeoutMax,
+	}
+}

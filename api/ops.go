@@ -1,0 +1,47 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"catalogd/internal/fault"
+)
+
+// readyTimeoutMax bounds one check of readiness: orchestrators ask every few seconds.
+const readyTimeoutMax = 3 * time.Second
+
+// OpsHandler serves the ops listener: /healthz (the process answers), /readyz (ready gives nil) and /metrics. It asks
+// for no credentials; the listener is for loopback or a private network.
+func OpsHandler(ready func(ctx context.Context) error, gatherer prometheus.Gatherer) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		writeState(w, http.StatusOK, map[string]any{"status": "ok"})
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), readyTimeoutMax)
+		defer cancel()
+		if err := ready(ctx); err != nil {
+			writeState(w, http.StatusServiceUnavailable, map[string]any{"status": "not ready", "reason": fault.Message(err)})
+			return
+		}
+		writeState(w, http.StatusOK, map[string]any{"status": "ready"})
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{}))
+	return mux
+}
+
+func writeState(w http.ResponseWriter, status int, state map[string]any) {
+	body, err := json.Marshal(state)
+	if err != nil { // strings only: cannot happen
+		panic(err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}

@@ -1,0 +1,174 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"catalogd/auth"
+	"catalogd/catalog"
+	"catalogd/internal/fault"
+	"catalogd/internal/telemetry"
+)
+
+// clientHeaderBytesMax bounds what a log line keeps of a header that the client chose.
+const clientHeaderBytesMax = 128
+
+// operationUnmatched is the operation of requests that no endpoint matches.
+const operationUnmatched = "unmatched"
+
+// event is what is known about a request; it becomes one log line at the request's end.
+type event struct {
+	operation string
+	requestID string
+	principal auth.Principal
+	warehouse string
+	subject   string
+	err       error
+	// clientGone tells that nobody was there any more to be answered.
+	clientGone bool
+	// notice is a stack trace of a panic.
+	notice string
+}
+
+type eventKey struct{}
+
+// eventOf gives the request's event; an empty one, which nobody reads, outside of a Server.
+func eventOf(ctx context.Context) *event {
+	if e, ok := ctx.Value(eventKey{}).(*event); ok {
+		return e
+	}
+	return &event{operation: operationUnmatched}
+}
+
+// Annotate notes for the log line what a request is about: the warehouse as the client named it, and the dotted name
+// of the thing in it.
+func Annotate(r *http.Request, warehouse, subject string) {
+	e := eventOf(r.Context())
+	e.warehouse, e.subject = warehouse, subject
+}
+
+// RequestIDOf gives the request's id.
+func RequestIDOf(r *http.Request) string { return eventOf(r.Context()).requestID }
+
+// PrincipalOf gives who calls; the zero Principal on public endpoints.
+func PrincipalOf(r *http.Request) auth.Principal { return eventOf(r.Context()).principal }
+
+// CallerOf gives the caller as the domain's operations want it.
+func CallerOf(r *http.Request) catalog.Caller {
+	e := eventOf(r.Context())
+	return catalog.Caller{Principal: e.principal, RequestID: e.requestID, Client: clientAddress(r)}
+}
+
+// clientAddress is the peer's address without its port. Headers of proxies are not believed.
+func clientAddress(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+// recorder remembers what went out. Its status is 0 until the header is written.
+type recorder struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+// WriteHeader notes the first final status.
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 && status >= 200 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write counts bytes.
+func (w *recorder) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(p)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// record gives each request its event and writes the one log line and the metrics at its end.
+func record(log *slog.Logger, metrics *telemetry.Metrics, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun := time.Now()
+		metrics.RequestBegan()
+		e := &event{operation: operationUnmatched}
+		rec := &recorder{ResponseWriter: w}
+		defer func() {
+			took := time.Since(begun)
+			status := rec.status
+			switch {
+			case e.clientGone:
+				status = statusClientGone
+			case status == 0:
+				status = http.StatusOK
+			}
+			metrics.RequestEnded(e.operation, status, took)
+			logRequest(log, r, e, status, rec.bytes, took)
+		}()
+		next.ServeHTTP(rec, r.WithContext(context.WithValue(r.Context(), eventKey{}, e)))
+	})
+}
+
+// logRequest writes the canonical line. Refusals are told by kind; a cause is told only for what is our fault.
+func logRequest(log *slog.Logger, r *http.Request, e *event, status int, bytes int64, took time.Duration) {
+	attrs := []slog.Attr{
+		slog.String("operation", e.operation),
+		slog.Int("status", status),
+		slog.Float64("duration_ms", float64(took.Microseconds())/1000),
+		slog.String("request_id", e.requestID),
+		slog.String("principal", e.principal.Name),
+		slog.String("warehouse", cut(e.warehouse)),
+		slog.String("subject", cut(e.subject)),
+		slog.String("client", clientAddress(r)),
+		slog.String("user_agent", cut(r.UserAgent())),
+		slog.String("client_version", cut(r.Header.Get("X-Client-Version"))),
+		slog.Int64("bytes", bytes),
+	}
+	if e.operation == operationUnmatched {
+		attrs = append(attrs, slog.String("method", cut(r.Method)), slog.String("path", cut(r.URL.EscapedPath())))
+	}
+	if e.err != nil {
+		attrs = append(attrs, slog.String("kind", string(fault.KindOf(e.err))))
+		if status >= 500 {
+			attrs = append(attrs, slog.String("cause", e.err.Error()))
+		} else {
+			attrs = append(attrs, slog.String("reason", fault.Message(e.err)))
+		}
+	}
+	if e.notice != "" {
+		attrs = append(attrs, slog.String("stack", e.notice))
+	}
+	log.LogAttrs(context.WithoutCancel(r.Context()), levelOf(status), "request", attrs...)
+}
+
+// levelOf: engines probe for names that are not there all day long, so misses are not news.
+func levelOf(status int) slog.Level {
+	switch {
+	case status >= 500:
+		return slog.LevelError
+	case status == http.StatusNotFound, status == statusClientGone:
+		return slog.LevelDebug
+	default:
+		return slog.LevelInfo
+	}
+}
+
+func cut(s string) string {
+	if len(s) > clientHeaderBytesMax {
+		return s[:clientHeaderBytesMax] + "..."
+	}
+	return s
+}

@@ -1,0 +1,96 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"catalogd/internal/telemetry"
+)
+
+// ServerConfig is what a Server needs. All fields are required.
+type ServerConfig struct {
+	Endpoints     []Endpoint
+	Authenticator Authenticator
+	Log           *slog.Logger
+	Metrics       *telemetry.Metrics
+}
+
+// Server answers HTTP requests by a table of endpoints.
+type Server struct {
+	handler http.Handler
+	router  *chi.Mux
+}
+
+// NewServer builds the router. It refuses a table with a faulty row: the program must not start with it.
+func NewServer(c ServerConfig) (*Server, error) {
+	if err := checkEndpoints(c.Endpoints); err != nil {
+		return nil, err
+	}
+	s := &Server{router: chi.NewRouter()}
+	s.router.NotFound(s.notFound)
+	s.router.MethodNotAllowed(s.methodNotAllowed)
+	for _, e := range c.Endpoints {
+		handler := endpointHandler(e, c.Authenticator)
+		for _, pattern := range patternsOf(e) {
+			s.router.Method(e.Method, pattern, handler)
+		}
+	}
+	s.handler = record(c.Log, c.Metrics, identify(recoverPanics(c.Metrics, routeEscaped(s.router))))
+	return s, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// endpointHandler wraps a row's handler, outermost first: operation's name, limits, authentication, the handler.
+func endpointHandler(e Endpoint, authenticator Authenticator) http.HandlerFunc {
+	next := e.Handler
+	if e.Access != Public {
+		next = authenticate(authenticator, next)
+	}
+	next = limit(e, next)
+	return func(w http.ResponseWriter, r *http.Request) {
+		eventOf(r.Context()).operation = e.Operation
+		if err := next(w, r); err != nil {
+			fail(w, r, err)
+		}
+	}
+}
+
+// patternsOf gives all patterns under which a row is served.
+func patternsOf(e Endpoint) []string {
+	patterns := []string{e.Pattern}
+	if route, ok := strings.CutPrefix(e.Pattern, CatalogBase+"/v1/"); ok {
+		for _, base := range catalogAliases {
+			patterns = append(patterns, base+"/v1/"+route)
+		}
+	}
+	return patterns
+}
+
+// checkEndpoints finds rows that cannot be meant. A route may not be there twice; an operation's name may, because a
+// thing can have two addresses.
+func checkEndpoints(endpoints []Endpoint) error {
+	var errs []error
+	routes := map[string]bool{}
+	for _, e := range endpoints {
+		route := e.Method + " " + e.Pattern
+		switch {
+		case e.Method == "" || !strings.HasPrefix(e.Pattern, "/"):
+			errs = append(errs, fmt.Errorf("endpoint %q (%s): method or pattern is missing", route, e.Operation))
+		case e.Operation == "" || e.Operation == operationUnmatched:
+			errs = append(errs, fmt.Errorf("endpoint %q: operation is missing", route))
+		case e.Handler == nil:
+			errs = append(errs, fmt.Errorf("endpoint %q: handler is missing", route))
+		case routes[route]:
+			errs = append(errs, fmt.Errorf("endpoint %q is there twice", route))
+		}
+		routes[route] = true
+	}
+	return errors.Join(errs...)
+}
