@@ -64,7 +64,7 @@ type NamespaceStore interface {
 type TableRename struct {
 	ID                uuid.UUID
 	TargetNamespaceID uuid.UUID
-	Target            Identifier
+	Source, Target    Identifier
 	Fact              Fact
 }
 
@@ -96,7 +96,7 @@ type TableStore interface {
 	DropTable(ctx context.Context, d TableDrop) error
 	// StageTable remembers a staged create and reserves its location (fault.Forbidden on overlap, as below).
 	StageTable(ctx context.Context, s StagedTable) error
-	// FindStagedTables gives the live staged creates of a name.
+	// FindStagedTables gives the live staged creates of a name, newest first.
 	FindStagedTables(ctx context.Context, warehouseID uuid.UUID, ident Identifier) ([]StagedTable, error)
 }
 

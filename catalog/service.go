@@ -17,6 +17,7 @@ type Service struct {
 	Log       *slog.Logger
 
 	cache *metadataCache
+	turns *turns
 }
 
 // Limits of the service. Each is a promise in docs/operations.md.
@@ -56,6 +57,6 @@ func New(c Config) *Service {
 	}
 	return &Service{
 		Store: c.Store, Admin: c.Admin, Metadata: c.Metadata, Providers: c.Providers, Now: c.Now, Log: c.Log,
-		cache: newMetadataCache(c.MetadataCacheBytes),
+		cache: newMetadataCache(c.MetadataCacheBytes), turns: newTurns(),
 	}
 }

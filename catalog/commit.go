@@ -1,0 +1,301 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/uuid"
+
+	"catalogd/authz"
+	"catalogd/catalog/commit"
+	"catalogd/internal/crash"
+	"catalogd/internal/fault"
+	"catalogd/vending"
+)
+
+// plan is what a commit came to for one table: work to do, or, with work nil, an answer that stands already.
+type plan struct {
+	warehouse Warehouse
+	record    TableRecord
+	document  *commit.Document
+	work      *pending
+}
+
+// pending is one table's new metadata on its way: first the file, then the pointer.
+type pending struct {
+	ident    Identifier
+	change   PointerChange
+	document *commit.Document
+	previous string // metadata location before; "" for a creation
+}
+
+// CommitTable applies changes to one table, or creates it from a staged create. Lost races are tried again here;
+// failed requirements go to the client. After the pointer has moved, nothing can fail the answer.
+func (s *Service) CommitTable(ctx context.Context, c Caller, r CommitTableRequest) (LoadedTable, error) {
+	pass, err := s.turns.take(ctx, r.Warehouse+"\x00"+r.Ident.String())
+	if err != nil {
+		return LoadedTable{}, fault.Wrap(fault.CommitConflict, err, "the request ended while another commit was ahead of it")
+	}
+	defer pass()
+	var p plan
+	err = s.retryRaces(ctx, func() error {
+		var err error
+		if p, err = s.planCommit(ctx, c, r.Warehouse, r.Ident, r.Change); err != nil || p.work == nil {
+			return err
+		}
+		work := []pending{*p.work}
+		if err := s.writeAndMove(ctx, c, p.warehouse, work, r.Fence); err != nil {
+			return err
+		}
+		p.record, p.document = work[0].change.Record, work[0].document
+		return nil
+	})
+	if err != nil {
+		return LoadedTable{}, err
+	}
+	config, _, err := s.clientConfig(ctx, c, p.warehouse, vendTarget{ident: r.Ident}, vending.None)
+	if err != nil {
+		config = map[string]string{}
+	}
+	return LoadedTable{
+		MetadataLocation: p.record.MetadataLocation, Metadata: p.document.JSON(), Document: p.document, Config: config,
+		ETag: s.etag(c, p.warehouse, p.record.MetadataLocation, tagParts{snapshots: SnapshotsAll}),
+	}, nil
+}
+
+// CommitTransaction applies changes to several tables, all or none.
+func (s *Service) CommitTransaction(ctx context.Context, c Caller, warehouse string, changes []TableChange) error {
+	if err := checkTransaction(changes); err != nil {
+		return err
+	}
+	return s.retryRaces(ctx, func() error {
+		var work []pending
+		var w Warehouse
+		for _, ch := range changes {
+			p, err := s.planCommit(ctx, c, warehouse, ch.Ident, ch.Change)
+			if err != nil {
+				return err
+			}
+			w = p.warehouse
+			if p.work != nil {
+				work = append(work, *p.work)
+			}
+		}
+		if len(work) == 0 {
+			return nil
+		}
+		return s.writeAndMove(ctx, c, w, work, Fence{})
+	})
+}
+
+func checkTransaction(changes []TableChange) error {
+	if len(changes) == 0 {
+		return fault.New(fault.BadRequest, "table-changes is empty")
+	}
+	if len(changes) > transactionTablesMax {
+		return fault.New(fault.TooLarge, "a transaction names %d tables; at most %d are allowed", len(changes), transactionTablesMax)
+	}
+	seen := map[string]bool{}
+	for _, ch := range changes {
+		key := fmt.Sprintf("%q", ch.Ident)
+		if seen[key] {
+			return fault.New(fault.BadRequest, "table %s is named twice in one transaction", ch.Ident)
+		}
+		seen[key] = true
+	}
+	return nil
+}
+
+// retryRaces runs fn again while it loses the race for a pointer, a bounded number of times.
+func (s *Service) retryRaces(ctx context.Context, fn func() error) error {
+	delay := commitRetryDelayMin
+	for try := 0; ; try++ {
+		err := fn()
+		if !fault.Is(err, fault.CommitRace) {
+			return err
+		}
+		if try == commitRetriesMax {
+			return fault.Wrap(fault.CommitConflict, err, "the table changed %d times while this commit was tried: refresh and try again", try+1)
+		}
+		select {
+		case <-ctx.Done():
+			return fault.Wrap(fault.CommitConflict, ctx.Err(), "the request ended while another commit was ahead of it")
+		case <-time.After(delay/2 + rand.N(delay)):
+		}
+		delay = min(2*delay, commitRetryDelayMax)
+	}
+}
+
+// planCommit authorises, checks and applies a change to the table as it is now. It writes nothing.
+func (s *Service) planCommit(ctx context.Context, c Caller, warehouse string, id Identifier, r commit.Request) (plan, error) {
+	if r.Creates() {
+		return s.planCreate(ctx, c, warehouse, id, r)
+	}
+	n := need{"commit-table", id.String(), authz.TableReadProperties}
+	res, err := s.resolveTable(ctx, c, warehouse, id, n)
+	if err != nil {
+		return plan{}, err
+	}
+	if err := s.authorizeUpdates(ctx, c, res, id, r); err != nil {
+		return plan{}, err
+	}
+	if err := checkProperties(r.NewProperties()); err != nil {
+		return plan{}, err
+	}
+	w, record := *res.Warehouse, *res.Table
+	base, err := s.document(ctx, w, record)
+	if err != nil {
+		return plan{}, err
+	}
+	stands := plan{warehouse: w, record: record, document: base}
+	if commit.Landed(base, r) {
+		return stands, nil
+	}
+	if err := commit.Check(base, r); err != nil {
+		return plan{}, err
+	}
+	next, changed, err := commit.Apply(base, r, commit.Stamp{Now: s.Now(), MetadataLocation: record.MetadataLocation})
+	if err != nil {
+		return plan{}, err
+	}
+	if !changed {
+		return stands, nil
+	}
+	if err := checkDocument(w, next, record.Location); err != nil {
+		return plan{}, err
+	}
+	if err := checkReferences(r, next.Location(), record.Location); err != nil {
+		return plan{}, err
+	}
+	stands.work = s.swap(c, w, record, next)
+	return stands, nil
+}
+
+func (s *Service) swap(c Caller, w Warehouse, record TableRecord, next *commit.Document) *pending {
+	p := &pending{ident: record.Ident, document: next, previous: record.MetadataLocation}
+	p.change = PointerChange{
+		WarehouseID: w.ID, Old: record.MetadataLocation, Maintenance: maintenanceFlag(next),
+		Fact: s.fact(c, "commit-table", record.Ident.String(), w.ID, record.ID),
+	}
+	if vending.Key(next.Location()) != vending.Key(record.Location) {
+		p.change.OldLocation = record.Location
+	}
+	record.Location, record.FormatVersion = next.Location(), next.FormatVersion()
+	record.UUID = uuid.MustParse(next.UUID())
+	record.Version++
+	p.change.Record = record
+	return p
+}
+
+// updatePrivileges says which right each kind of update needs; whatever is not named needs TABLE_WRITE_PROPERTIES.
+var updatePrivileges = map[string]authz.Privilege{
+	"assign-uuid":                 authz.TableAssignUUID,
+	"upgrade-format-version":      authz.TableUpgradeFormatVersion,
+	"add-schema":                  authz.TableAddSchema,
+	"set-current-schema":          authz.TableSetCurrentSchema,
+	"add-spec":                    authz.TableAddPartitionSpec,
+	"set-default-spec":            authz.TableAddPartitionSpec,
+	"add-sort-order":              authz.TableAddSortOrder,
+	"set-default-sort-order":      authz.TableSetDefaultSortOrder,
+	"add-snapshot":                authz.TableAddSnapshot,
+	"set-snapshot-ref":            authz.TableSetSnapshotRef,
+	"remove-snapshots":            authz.TableRemoveSnapshots,
+	"remove-snapshot-ref":         authz.TableRemoveSnapshotRef,
+	"set-location":                authz.TableSetLocation,
+	"set-properties":              authz.TableSetProperties,
+	"remove-properties":           authz.TableRemoveProperties,
+	"set-statistics":              authz.TableSetStatistics,
+	"remove-statistics":           authz.TableRemoveStatistics,
+	"set-partition-statistics":    authz.TableSetStatistics,
+	"remove-partition-statistics": authz.TableRemoveStatistics,
+	"remove-partition-specs":      authz.TableRemovePartitionSpecs,
+}
+
+func (s *Service) authorizeUpdates(ctx context.Context, c Caller, res Resolution, id Identifier, r commit.Request) error {
+	path := res.Path()
+	actions := r.Actions()
+	for _, action := range actions {
+		wanted, ok := updatePrivileges[action]
+		if !ok {
+			wanted = authz.TableWriteProperties
+		}
+		if err := s.require(ctx, c, res, path, need{"commit-table", id.String(), wanted}); err != nil {
+			return err
+		}
+	}
+	if len(actions) == 0 {
+		return s.require(ctx, c, res, path, need{"commit-table", id.String(), authz.TableWriteProperties})
+	}
+	return nil
+}
+
+// writeAndMove writes each table's metadata file, then moves all pointers in one transaction. Once a file is being
+// written the client's disconnect no longer matters; the work has a deadline of its own. Files are removed again
+// only when it is certain that no pointer will ever name them. The records in work get their metadata locations.
+func (s *Service) writeAndMove(ctx context.Context, c Caller, w Warehouse, work []pending, fence Fence) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitAfterWriteMax)
+	defer cancel()
+	for i := range work {
+		p := &work[i]
+		codec, _ := p.document.Property("write.metadata.compression-codec")
+		p.change.Record.MetadataLocation = commit.MetadataFolder(p.document) + "/" +
+			commit.FileName(p.previous, uuid.NewString(), codec == "gzip")
+		crash.Point("commit.before-metadata")
+		at := serverPlace(w, p.change.Record, p.change.Record.MetadataLocation)
+		if err := s.Metadata.WriteMetadata(ctx, at, p.document.JSON()); err != nil {
+			s.removeFiles(ctx, w, work[:i])
+			return fault.Wrap(fault.Internal, err, "the metadata file of table %s could not be written; nothing changed", p.ident)
+		}
+		crash.Point("commit.after-metadata")
+	}
+	changes := make([]PointerChange, len(work))
+	for i, p := range work {
+		changes[i] = p.change
+	}
+	err := s.Store.CommitPointers(ctx, changes, fence)
+	if fault.Is(err, fault.CommitUnknown) {
+		err = s.settle(ctx, changes[0].Fact.ID, err)
+	}
+	crash.Point("commit.after-pointer")
+	if err != nil {
+		if !fault.Is(err, fault.CommitUnknown) {
+			s.removeFiles(ctx, w, work)
+		}
+		return err
+	}
+	for _, p := range work {
+		s.cache.put(p.change.Record.MetadataLocation, p.document)
+	}
+	return nil
+}
+
+func (s *Service) removeFiles(ctx context.Context, w Warehouse, work []pending) {
+	for _, p := range work {
+		s.Metadata.RemoveMetadata(ctx, serverPlace(w, p.change.Record, p.change.Record.MetadataLocation))
+	}
+}
+
+// settle asks the database what became of a commit whose answer was lost. Nil: it landed. fault.CommitRace: it did
+// not and never will, so it may be tried again. fault.CommitUnknown: nobody could tell before the deadline.
+func (s *Service) settle(ctx context.Context, commitID uuid.UUID, unknown error) error {
+	delay := commitRetryDelayMin
+	for {
+		landed, err := s.Store.CommitLanded(ctx, commitID)
+		if err == nil && landed {
+			return nil
+		}
+		if err == nil {
+			return fault.Wrap(fault.CommitRace, unknown, "the commit did not land")
+		}
+		select {
+		case <-ctx.Done():
+			return fault.Wrap(fault.CommitUnknown, errors.Join(unknown, err),
+				"the outcome of the commit is unknown: load the table to see whether it landed; nothing was deleted")
+		case <-time.After(delay/2 + rand.N(delay)):
+		}
+		delay = min(2*delay, commitRetryDelayMax)
+	}
+}

@@ -1,0 +1,241 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"catalogd/authz"
+	"catalogd/catalog/commit"
+	"catalogd/internal/fault"
+	"catalogd/vending"
+)
+
+// CreateTable makes a table, or stages one: a staged create takes no name and writes no file; it only says what the
+// table would be and where, so that a client can write data before its commit creates the table.
+func (s *Service) CreateTable(ctx context.Context, c Caller, r CreateTableRequest) (LoadedTable, error) {
+	id := Identifier{Namespace: r.Namespace, Name: r.Body.Name}
+	if err := id.Validate(); err != nil {
+		return LoadedTable{}, err
+	}
+	if err := checkProperties(r.Body.Properties); err != nil {
+		return LoadedTable{}, err
+	}
+	res, err := s.resolveForCreate(ctx, c, r.Warehouse, id, "create-table")
+	if err != nil {
+		return LoadedTable{}, err
+	}
+	w := *res.Warehouse
+	tableUUID := uuid.New()
+	location := defaultTableLocation(w, tableUUID)
+	if r.Body.Location != "" {
+		if location, err = checkLocation(w, r.Body.Location); err != nil {
+			return LoadedTable{}, err
+		}
+	}
+	document, err := commit.Create(r.Body, commit.CreateStamp{Now: s.Now(), UUID: tableUUID.String(), Location: location})
+	if err != nil {
+		return LoadedTable{}, fmt.Errorf("create table %s: %w", id, err)
+	}
+	if err := checkDocument(w, document, location); err != nil {
+		return LoadedTable{}, err
+	}
+	access := s.accessFor(res, res.Path(), r.Delegated)
+	if r.Stage {
+		return s.stageTable(ctx, c, res, stagedCreate{id, tableUUID, location, document, access})
+	}
+	record := newRecord(res, id, document)
+	change := PointerChange{
+		Record: record, WarehouseID: w.ID, Maintenance: maintenanceFlag(document),
+		Fact: s.fact(c, "create-table", id.String(), w.ID, record.ID),
+	}
+	if err := s.Metadata.PrepareTable(ctx, serverPlace(w, record, location)); err != nil {
+		return LoadedTable{}, fmt.Errorf("prepare location of %s: %w", id, err)
+	}
+	work := []pending{{ident: id, change: change, document: document}}
+	if err := s.writeAndMove(ctx, c, w, work, Fence{}); err != nil {
+		return LoadedTable{}, err
+	}
+	record = work[0].change.Record
+	loaded := LoadedTable{
+		MetadataLocation: record.MetadataLocation, Metadata: document.JSON(), Document: document,
+		ETag: s.etag(c, w, record.MetadataLocation, tagParts{id, SnapshotsAll, r.Delegated, access}),
+	}
+	loaded.Config, loaded.Credentials = s.configAfterWrite(ctx, c, w, vendTarget{id, record.ID.String(), location}, access)
+	return loaded, nil
+}
+
+// configAfterWrite is clientConfig for answers that nothing may fail any more: the table is there, so when vending
+// fails the client gets none and asks the credentials route.
+func (s *Service) configAfterWrite(
+	ctx context.Context, c Caller, w Warehouse, t vendTarget, access vending.Access,
+) (map[string]string, *vending.Credentials) {
+	config, creds, err := s.clientConfig(ctx, c, w, t, access)
+	if err != nil {
+		s.Log.Error("a new table's credentials could not be vended", "table", t.ident.String(), "cause", err)
+		config, creds, _ = s.clientConfig(ctx, c, w, t, vending.None)
+	}
+	return config, creds
+}
+
+// resolveForCreate finds the namespace of a table about to be made, checks the right and that the name is free.
+func (s *Service) resolveForCreate(ctx context.Context, c Caller, warehouse string, id Identifier, operation string) (Resolution, error) {
+	res, err := s.resolve(ctx, c, Lookup{Warehouse: warehouse, Namespace: id.Namespace, Table: id.Name})
+	if err != nil {
+		return res, err
+	}
+	path := res.Path()
+	if res.Table != nil {
+		path = parentPath(path)
+	}
+	n := need{operation, id.String(), authz.TableCreate}
+	if err := s.require(ctx, c, res, path, n); err != nil {
+		return res, err
+	}
+	switch {
+	case res.Namespace == nil:
+		return res, fault.New(fault.NoSuchNamespace, "Namespace does not exist: %s", id.Namespace)
+	case res.IsView:
+		return res, fault.New(fault.AlreadyExists, "View with same name already exists: %s", id)
+	case res.Table != nil:
+		return res, fault.New(fault.AlreadyExists, "Table already exists: %s", id)
+	}
+	return res, nil
+}
+
+type stagedCreate struct {
+	ident    Identifier
+	uuid     uuid.UUID
+	location string
+	document *commit.Document
+	access   vending.Access
+}
+
+func (s *Service) stageTable(ctx context.Context, c Caller, res Resolution, st stagedCreate) (LoadedTable, error) {
+	err := s.Store.StageTable(ctx, StagedTable{
+		UUID: st.uuid, WarehouseID: res.Warehouse.ID, Ident: st.ident, Location: st.location,
+		PrincipalID: c.Principal.ID, TTL: stagedTableTTL,
+	})
+	if err != nil {
+		return LoadedTable{}, fmt.Errorf("stage table %s: %w", st.ident, err)
+	}
+	loaded := LoadedTable{Metadata: st.document.JSON(), Document: st.document}
+	loaded.Config, loaded.Credentials, err = s.clientConfig(ctx, c, *res.Warehouse,
+		vendTarget{st.ident, st.uuid.String(), st.location}, st.access)
+	return loaded, err
+}
+
+// newRecord is a table's row before its first metadata file has a name.
+func newRecord(res Resolution, id Identifier, d *commit.Document) TableRecord {
+	return TableRecord{
+		ID: newID(), NamespaceID: res.Namespace.ID, Ident: id, UUID: uuid.MustParse(d.UUID()),
+		Location: d.Location(), FormatVersion: d.FormatVersion(), Version: 1,
+	}
+}
+
+// maintenanceFlag reads the property that switches a table's maintenance on or off; nil when it says neither.
+func maintenanceFlag(d *commit.Document) *bool {
+	value, ok := d.Property("catalogd.maintenance.enabled")
+	on := value == "true"
+	if !ok || !on && value != "false" {
+		return nil
+	}
+	return &on
+}
+
+// planCreate is the commit of a staged create, or of a create transaction that was never staged here: the uuid and
+// location must be those of a staged create of this caller, or pass the checks of a plain create.
+func (s *Service) planCreate(ctx context.Context, c Caller, warehouse string, id Identifier, r commit.Request) (plan, error) {
+	if err := id.Validate(); err != nil {
+		return plan{}, err
+	}
+	if err := checkProperties(r.NewProperties()); err != nil {
+		return plan{}, err
+	}
+	res, err := s.resolveForCreate(ctx, c, warehouse, id, "commit-table")
+	if err != nil {
+		return s.landedCreate(ctx, res, r, err)
+	}
+	w := *res.Warehouse
+	assigned, err := uuid.Parse(r.AssignedUUID())
+	if r.AssignedUUID() != "" && err != nil {
+		return plan{}, fault.New(fault.BadRequest, "assign-uuid: %q is not a UUID", r.AssignedUUID())
+	}
+	staged, err := s.stagedOf(ctx, c, w, id, assigned)
+	if err != nil {
+		return plan{}, err
+	}
+	if assigned == uuid.Nil {
+		assigned = uuid.New()
+	}
+	location, chosen := r.NewLocation()
+	switch {
+	case staged != nil && (!chosen || vending.Key(location) == vending.Key(staged.Location)):
+		location = staged.Location
+	case chosen:
+		if location, err = checkLocation(w, location); err != nil {
+			return plan{}, err
+		}
+	default:
+		location = defaultTableLocation(w, assigned)
+	}
+	document, err := commit.ApplyCreate(r, commit.CreateStamp{Now: s.Now(), UUID: assigned.String(), Location: location})
+	if err != nil {
+		return plan{}, fmt.Errorf("create table %s: %w", id, err)
+	}
+	if err := checkDocument(w, document, location); err != nil {
+		return plan{}, err
+	}
+	if err := checkReferences(r, document.Location()); err != nil {
+		return plan{}, err
+	}
+	record := newRecord(res, id, document)
+	p := pending{ident: id, document: document, change: PointerChange{
+		Record: record, WarehouseID: w.ID, Maintenance: maintenanceFlag(document),
+		Fact: s.fact(c, "commit-table", id.String(), w.ID, record.ID),
+	}}
+	if staged != nil {
+		p.change.StagedUUID = staged.UUID
+	}
+	if err := s.Metadata.PrepareTable(ctx, serverPlace(w, record, location)); err != nil {
+		return plan{}, fmt.Errorf("prepare location of %s: %w", id, err)
+	}
+	return plan{warehouse: w, work: &p}, nil
+}
+
+// landedCreate answers the repeat of a create that has landed: same uuid, and every snapshot it brought is there.
+func (s *Service) landedCreate(ctx context.Context, res Resolution, r commit.Request, refused error) (plan, error) {
+	if !fault.Is(refused, fault.AlreadyExists) {
+		return plan{}, refused
+	}
+	if res.Table != nil && r.AssignedUUID() == res.Table.UUID.String() {
+		document, err := s.document(ctx, *res.Warehouse, *res.Table)
+		if err != nil {
+			return plan{}, err
+		}
+		if document.SnapshotCount() == 0 || commit.Landed(document, r) {
+			return plan{warehouse: *res.Warehouse, record: *res.Table, document: document}, nil
+		}
+	}
+	if res.IsView {
+		return plan{}, refused
+	}
+	return plan{}, fault.New(fault.AlreadyExists, "Requirement failed: table already exists")
+}
+
+func (s *Service) stagedOf(ctx context.Context, c Caller, w Warehouse, id Identifier, assigned uuid.UUID) (*StagedTable, error) {
+	if assigned == uuid.Nil {
+		return nil, nil
+	}
+	staged, err := s.Store.FindStagedTables(ctx, w.ID, id)
+	if err != nil {
+		return nil, fmt.Errorf("find staged creates of %s: %w", id, err)
+	}
+	for _, t := range staged {
+		if t.UUID == assigned && t.PrincipalID == c.Principal.ID {
+			return &t, nil
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,114 @@
+package catalog
+
+import (
+	"strings"
+
+	"github.com/google/uuid"
+
+	"catalogd/catalog/commit"
+	"catalogd/internal/fault"
+	"catalogd/vending"
+)
+
+// steeringPrefixes are table properties that clients merge into their file layer's settings: whoever may set them
+// could send other people's readers to a store of his own.
+var steeringPrefixes = []string{"s3.", "client.", "gcs.", "adls.", "header.", "signer."}
+
+// steeringProperties are the same, as whole names.
+var steeringProperties = map[string]bool{
+	"io-impl": true, "py-io-impl": true, "token": true, "uri": true, "credential": true,
+}
+
+// locationProperties are table properties that send a writer's files somewhere.
+var locationProperties = []string{
+	"write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path",
+}
+
+// checkProperties refuses properties that steer clients' file layers.
+func checkProperties(properties map[string]string) error {
+	for name := range properties {
+		lower := strings.ToLower(name)
+		refused := steeringProperties[lower]
+		for _, prefix := range steeringPrefixes {
+			refused = refused || strings.HasPrefix(lower, prefix)
+		}
+		if refused {
+			return fault.New(fault.BadRequest,
+				"table property %q is refused: it would steer the storage access of everybody who reads the table", name)
+		}
+	}
+	return nil
+}
+
+// checkLocation accepts a location that a client chose when it lies inside the warehouse's allowed locations. The
+// client's own spelling is kept (it compares it with what it asked for), less trailing slashes.
+func checkLocation(w Warehouse, location string) (string, error) {
+	canonical, err := vending.Canonical(location)
+	if err != nil {
+		return "", fault.New(fault.BadRequest, "location %q is refused: %s", location, fault.Message(err))
+	}
+	bases := allowedLocations(w)
+	for _, base := range bases {
+		if vending.Within(base, canonical) && vending.Key(base) != vending.Key(canonical) {
+			return strings.TrimRight(location, "/"), nil
+		}
+	}
+	return "", fault.New(fault.BadRequest, "location %q lies outside the allowed locations of warehouse %s: %s",
+		location, w.Name, strings.Join(bases, ", "))
+}
+
+func allowedLocations(w Warehouse) []string {
+	return append([]string{w.Location}, w.Storage.AllowedLocations...)
+}
+
+// defaultTableLocation holds the table's uuid and nothing of its name: no rename, wildcard or re-creation can ever
+// lead to another table's files.
+func defaultTableLocation(w Warehouse, id uuid.UUID) string { return w.Location + "/" + id.String() }
+
+// namespaceLocation is answered for every namespace; engines build table locations on it.
+func namespaceLocation(w Warehouse, n NamespaceRecord) string {
+	if own := n.Properties["location"]; own != "" {
+		return own
+	}
+	return w.Location + "/ns/" + n.ID.String()
+}
+
+// checkDocument holds a new metadata document against the rules for locations: the table's own must be allowed, and
+// every property that sends files somewhere must stay inside it.
+func checkDocument(w Warehouse, d *commit.Document, location string) error {
+	if vending.Key(d.Location()) != vending.Key(location) {
+		if _, err := checkLocation(w, d.Location()); err != nil {
+			return err
+		}
+	}
+	for _, name := range locationProperties {
+		path, ok := d.Property(name)
+		if !ok {
+			continue
+		}
+		canonical, err := vending.Canonical(path)
+		if err != nil {
+			return fault.New(fault.BadRequest, "table property %s=%q is refused: %s", name, path, fault.Message(err))
+		}
+		if !vending.Within(d.Location(), canonical) {
+			return fault.New(fault.BadRequest, "table property %s=%q is refused: it lies outside the table's location %s",
+				name, path, d.Location())
+		}
+	}
+	return nil
+}
+
+// checkReferences refuses updates that name files outside the table: nobody would have credentials for them, and a
+// job that followed them would be a confused deputy.
+func checkReferences(r commit.Request, locations ...string) error {
+	for _, path := range r.ReferencedPaths() {
+		inside := false
+		for _, location := range locations {
+			inside = inside || vending.Within(location, path)
+		}
+		if !inside {
+			return fault.New(fault.BadRequest, "file %q is refused: it lies outside the table's location %s", path, locations[0])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+
+	"catalogd/authz"
+	"catalogd/internal/fault"
+)
+
+// ListNamespaces gives the direct children of parent (empty: the warehouse) as full paths, by name.
+func (s *Service) ListNamespaces(ctx context.Context, c Caller, warehouse string, parent Namespace, p Page) ([]Namespace, error) {
+	n := need{"list-namespaces", subjectOf(warehouse, parent.String()), authz.NamespaceList}
+	var res Resolution
+	var err error
+	if len(parent) == 0 {
+		if res, err = s.resolve(ctx, c, Lookup{Warehouse: warehouse}); err == nil {
+			err = s.require(ctx, c, res, res.Path(), n)
+		}
+	} else {
+		res, err = s.resolveNamespace(ctx, c, warehouse, parent, n)
+	}
+	if err != nil {
+		return nil, err
+	}
+	parentID := authz.RootID
+	if res.Namespace != nil {
+		parentID = res.Namespace.ID
+	}
+	records, err := s.Store.ListNamespaces(ctx, res.Warehouse.ID, parentID, p)
+	if err != nil {
+		return nil, fmt.Errorf("list namespaces of %s: %w", parent, err)
+	}
+	out := make([]Namespace, len(records))
+	for i, r := range records {
+		out[i] = r.Levels
+	}
+	return out, nil
+}
+
+// CreateNamespace makes a namespace whose parent exists and answers its properties, location included.
+func (s *Service) CreateNamespace(
+	ctx context.Context, c Caller, warehouse string, ns Namespace, properties map[string]string,
+) (map[string]string, error) {
+	if err := ns.Validate(); err != nil {
+		return nil, err
+	}
+	res, err := s.resolve(ctx, c, Lookup{Warehouse: warehouse, Namespace: ns})
+	if err != nil {
+		return nil, err
+	}
+	path := res.Path()
+	if res.Namespace != nil {
+		path = parentPath(path)
+	}
+	if err := s.require(ctx, c, res, path, need{"create-namespace", ns.String(), authz.NamespaceCreate}); err != nil {
+		return nil, err
+	}
+	if res.Namespace != nil {
+		return nil, fault.New(fault.AlreadyExists, "Namespace already exists: %s", ns)
+	}
+	if len(res.Ancestors) != len(ns)-1 {
+		return nil, fault.New(fault.NoSuchNamespace, "Namespace does not exist: %s", ns[:len(res.Ancestors)+1])
+	}
+	if properties == nil {
+		properties = map[string]string{}
+	}
+	location := properties["location"]
+	if location != "" {
+		if location, err = checkLocation(*res.Warehouse, location); err != nil {
+			return nil, err
+		}
+		properties["location"] = location
+	} else {
+		delete(properties, "location")
+	}
+	record := NamespaceRecord{ID: newID(), Levels: ns, Properties: properties, Version: 1}
+	err = s.Store.CreateNamespace(ctx, NamespaceCreate{
+		Record: record, WarehouseID: res.Warehouse.ID, Location: location,
+		Fact: s.fact(c, "create-namespace", ns.String(), res.Warehouse.ID, record.ID),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create namespace %s: %w", ns, err)
+	}
+	return shownProperties(*res.Warehouse, record), nil
+}
+
+// shownProperties are a namespace's properties with the location that it always has.
+func shownProperties(w Warehouse, n NamespaceRecord) map[string]string {
+	out := make(map[string]string, len(n.Properties)+1)
+	for k, v := range n.Properties {
+		out[k] = v
+	}
+	out["location"] = namespaceLocation(w, n)
+	return out
+}
+
+// LoadNamespace answers a namespace's properties.
+func (s *Service) LoadNamespace(ctx context.Context, c Caller, warehouse string, ns Namespace) (map[string]string, error) {
+	res, err := s.resolveNamespace(ctx, c, warehouse, ns, need{"load-namespace", ns.String(), authz.NamespaceReadProperties})
+	if err != nil {
+		return nil, err
+	}
+	return shownProperties(*res.Warehouse, *res.Namespace), nil
+}
+
+// NamespaceExists is nil when the namespace is there and the caller may list it.
+func (s *Service) NamespaceExists(ctx context.Context, c Caller, warehouse string, ns Namespace) error {
+	_, err := s.resolveNamespace(ctx, c, warehouse, ns, need{"namespace-exists", ns.String(), authz.NamespaceList})
+	return err
+}
+
+// PropertyChanges says what an update of properties did. The lists are never nil.
+type PropertyChanges struct {
+	Updated []string
+	Removed []string
+	Missing []string
+}
+
+// UpdateNamespaceProperties sets and removes properties. A key in both lists changes nothing and is refused.
+func (s *Service) UpdateNamespaceProperties(
+	ctx context.Context, c Caller, warehouse string, ns Namespace, removals []string, updates map[string]string,
+) (PropertyChanges, error) {
+	for _, key := range removals {
+		if _, both := updates[key]; both {
+			return PropertyChanges{}, fault.New(fault.Unprocessable, "property %q is both removed and updated", key)
+		}
+	}
+	res, err := s.resolveNamespace(ctx, c, warehouse, ns,
+		need{"update-namespace", ns.String(), authz.NamespaceWriteProperties})
+	if err != nil {
+		return PropertyChanges{}, err
+	}
+	if location, ok := updates["location"]; ok && location != namespaceLocation(*res.Warehouse, *res.Namespace) {
+		if updates["location"], err = checkLocation(*res.Warehouse, location); err != nil {
+			return PropertyChanges{}, err
+		}
+	} else if ok && res.Namespace.Properties["location"] == "" {
+		delete(updates, "location") // the answer of an earlier load, sent back: it stays the default
+	}
+	before, err := s.Store.UpdateNamespace(ctx, NamespaceUpdate{
+		ID: res.Namespace.ID, WarehouseID: res.Warehouse.ID, Set: updates, Remove: removals,
+		Fact: s.fact(c, "update-namespace", ns.String(), res.Warehouse.ID, res.Namespace.ID),
+	})
+	if err != nil {
+		return PropertyChanges{}, fmt.Errorf("update namespace %s: %w", ns, err)
+	}
+	return propertyChanges(before, removals, updates), nil
+}
+
+func propertyChanges(before map[string]string, removals []string, updates map[string]string) PropertyChanges {
+	ch := PropertyChanges{Updated: []string{}, Removed: []string{}, Missing: []string{}}
+	for key := range updates {
+		ch.Updated = append(ch.Updated, key)
+	}
+	sort.Strings(ch.Updated)
+	removals = slices.Compact(slices.Sorted(slices.Values(removals)))
+	for _, key := range removals {
+		if _, ok := before[key]; ok {
+			ch.Removed = append(ch.Removed, key)
+		} else {
+			ch.Missing = append(ch.Missing, key)
+		}
+	}
+	return ch
+}
+
+// DropNamespace removes an empty namespace.
+func (s *Service) DropNamespace(ctx context.Context, c Caller, warehouse string, ns Namespace) error {
+	res, err := s.resolveNamespace(ctx, c, warehouse, ns, need{"drop-namespace", ns.String(), authz.NamespaceDrop})
+	if err != nil {
+		return err
+	}
+	f := s.fact(c, "drop-namespace", ns.String(), res.Warehouse.ID, res.Namespace.ID)
+	if err := s.Store.DropNamespace(ctx, res.Namespace.ID, f); err != nil {
+		return fmt.Errorf("drop namespace %s: %w", ns, err)
+	}
+	return nil
+}
+
+func subjectOf(warehouse, name string) string {
+	if name == "" {
+		return warehouse
+	}
+	return name
+}

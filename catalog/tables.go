@@ -1,0 +1,176 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"catalogd/authz"
+	"catalogd/catalog/commit"
+	"catalogd/internal/fault"
+	"catalogd/vending"
+)
+
+// ListTables gives the tables of a namespace by name.
+func (s *Service) ListTables(ctx context.Context, c Caller, warehouse string, ns Namespace, p Page) ([]Identifier, error) {
+	res, err := s.resolveNamespace(ctx, c, warehouse, ns, need{"list-tables", ns.String(), authz.TableList})
+	if err != nil {
+		return nil, err
+	}
+	names, err := s.Store.ListTables(ctx, res.Namespace.ID, p)
+	if err != nil {
+		return nil, fmt.Errorf("list tables of %s: %w", ns, err)
+	}
+	out := make([]Identifier, len(names))
+	for i, name := range names {
+		out[i] = Identifier{Namespace: ns, Name: name}
+	}
+	return out, nil
+}
+
+// TableExists is nil when the table is there and the caller may list it.
+func (s *Service) TableExists(ctx context.Context, c Caller, warehouse string, id Identifier) error {
+	_, err := s.resolveTable(ctx, c, warehouse, id, need{"table-exists", id.String(), authz.TableList})
+	return err
+}
+
+// LoadTable answers a table's metadata and, when asked and granted, credentials for its files.
+func (s *Service) LoadTable(ctx context.Context, c Caller, r LoadTableRequest) (LoadedTable, error) {
+	n := need{"load-table", r.Ident.String(), authz.TableReadProperties}
+	res, err := s.resolveTable(ctx, c, r.Warehouse, r.Ident, n)
+	if err != nil {
+		return LoadedTable{}, err
+	}
+	w, record := *res.Warehouse, *res.Table
+	if w.verifiesMetadata() {
+		if err := s.Metadata.StatMetadata(ctx, serverPlace(w, record, record.MetadataLocation)); err != nil {
+			return LoadedTable{}, err
+		}
+	}
+	access := s.accessFor(res, res.Path(), r.Delegated)
+	tag := s.etag(c, w, record.MetadataLocation, tagParts{record.Ident, r.Snapshots, r.Delegated, access})
+	if slices.Contains(r.IfNoneMatch, tag) {
+		return LoadedTable{ETag: tag, NotModified: true}, nil
+	}
+	document, err := s.document(ctx, w, record)
+	if err != nil {
+		return LoadedTable{}, err
+	}
+	loaded := LoadedTable{
+		MetadataLocation: record.MetadataLocation, Metadata: document.JSON(), Document: document, ETag: tag,
+	}
+	if r.Snapshots == SnapshotsRefs {
+		loaded.Metadata = document.RefsOnly()
+	}
+	loaded.Config, loaded.Credentials, err = s.clientConfig(ctx, c, w, vendTarget{record.Ident, record.ID.String(), record.Location}, access)
+	return loaded, err
+}
+
+// document reads a table's metadata, from memory when it is there.
+func (s *Service) document(ctx context.Context, w Warehouse, record TableRecord) (*commit.Document, error) {
+	if d, ok := s.cache.find(record.MetadataLocation); ok {
+		return d, nil
+	}
+	raw, err := s.Metadata.ReadMetadata(ctx, serverPlace(w, record, record.MetadataLocation))
+	if err != nil {
+		return nil, fmt.Errorf("read metadata of %s: %w", record.Ident, err)
+	}
+	d, err := commit.Parse(raw)
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "the metadata file of table %s cannot be read: %s",
+			record.Ident, fault.Message(err))
+	}
+	s.cache.put(record.MetadataLocation, d)
+	return d, nil
+}
+
+// serverPlace is a file of a table as the server itself reaches it: with a scope of that table, nothing wider.
+func serverPlace(w Warehouse, record TableRecord, path string) vending.FilePlace {
+	return vending.FilePlace{
+		Profile: w.Storage,
+		Scope: vending.Scope{
+			Warehouse: w.ID.String(), Table: record.ID.String(), Principal: "system:catalog",
+			Location: record.Location, Access: vending.ReadWrite,
+		},
+		Path: path,
+	}
+}
+
+// DropTableRequest names a table to drop. Purge is recorded; files are removed by no one yet.
+type DropTableRequest struct {
+	Warehouse string
+	Ident     Identifier
+	Purge     bool
+}
+
+// DropTable takes a table out of its namespace. Its files stay.
+func (s *Service) DropTable(ctx context.Context, c Caller, r DropTableRequest) error {
+	n := need{"drop-table", r.Ident.String(), authz.TableDrop}
+	res, err := s.resolveTable(ctx, c, r.Warehouse, r.Ident, n)
+	if err != nil {
+		return err
+	}
+	if r.Purge {
+		n.wanted = authz.TableWriteData
+		if err := s.require(ctx, c, res, res.Path(), n); err != nil {
+			return err
+		}
+	}
+	f := s.fact(c, "drop-table", r.Ident.String(), res.Warehouse.ID, res.Table.ID)
+	f.Details = map[string]any{"purge-requested": r.Purge, "table-uuid": res.Table.UUID.String()}
+	err = s.Store.DropTable(ctx, TableDrop{ID: res.Table.ID, Ident: r.Ident, PurgeRequested: r.Purge, Fact: f})
+	if err != nil {
+		return fmt.Errorf("drop table %s: %w", r.Ident, err)
+	}
+	return nil
+}
+
+// RenameTableRequest moves a name, within a warehouse.
+type RenameTableRequest struct {
+	Warehouse string
+	From, To  Identifier
+}
+
+// RenameTable gives a table another name. No file moves; uuid, location and grants stay.
+func (s *Service) RenameTable(ctx context.Context, c Caller, r RenameTableRequest) error {
+	if err := r.To.Validate(); err != nil {
+		return err
+	}
+	source, err := s.resolveTable(ctx, c, r.Warehouse, r.From, need{"rename-table", r.From.String(), authz.TableDrop})
+	if err != nil {
+		return err
+	}
+	target, err := s.resolveNamespace(ctx, c, r.Warehouse, r.To.Namespace,
+		need{"rename-table", r.To.String(), authz.TableCreate})
+	if err != nil {
+		return err
+	}
+	f := s.fact(c, "rename-table", r.From.String(), source.Warehouse.ID, source.Table.ID)
+	f.Details = map[string]any{"to": r.To.String()}
+	err = s.Store.RenameTable(ctx, TableRename{
+		ID: source.Table.ID, TargetNamespaceID: target.Namespace.ID, Source: r.From, Target: r.To, Fact: f,
+	})
+	if err != nil {
+		return fmt.Errorf("rename table %s: %w", r.From, err)
+	}
+	return nil
+}
+
+// ReportMetrics takes a client's scan or commit report. Nothing in it is trusted.
+func (s *Service) ReportMetrics(ctx context.Context, c Caller, warehouse string, id Identifier, body []byte) error {
+	_, err := s.resolveTable(ctx, c, warehouse, id, need{"report-metrics", id.String(), authz.TableReadData})
+	if err != nil {
+		return err
+	}
+	var report struct {
+		Type string `json:"report-type"`
+	}
+	if err := json.Unmarshal(body, &report); err != nil {
+		return fault.New(fault.BadRequest, "the metrics report is not a JSON object: %s", err)
+	}
+	if report.Type == "" {
+		return fault.New(fault.BadRequest, "the metrics report has no report-type")
+	}
+	return nil
+}
