@@ -1,0 +1,99 @@
+# Every target works from a clone alone, as root or as an ordinary user; a second run does only what is missing.
+# What is downloaded or built for tests goes to ${XDG_CACHE_HOME:-~/.cache}, in folders named after versions.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.0.0-dev)
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+# We stamp the binary ourselves; Go's own stamping fails in a clone that belongs to somebody else.
+export GOFLAGS := $(GOFLAGS) -buildvcs=false
+# One timestamped line for each step: cold caches take minutes, and silence looks like a hang.
+say = printf '\n[%s] %s\n' "$$(date +%H:%M:%S)" $(1)
+
+# The race detector costs five to ten times the time, so it watches the packages whose code runs concurrently.
+RACE := ./api/... ./auth/... ./catalog/... ./internal/crash/... ./internal/pgserver/... ./maintenance/... ./store/... ./vending/...
+TEST_TIMEOUT ?= 30m
+
+help: ## print this
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/catalogd
+	@mkdir -p bin
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/catalogd ./cmd/catalogd
+
+check: ## format, vet and the tests that need no service; under a minute when warm
+	@bad=$$(git ls-files '*.go' | xargs gofmt -l); [ -z "$$bad" ] || { echo "gofmt -w is missing on:" $$bad >&2; exit 1; }
+	$(GO) vet ./...
+	$(GO) test ./internal/laws/... ./internal/fault/... ./authz/... ./catalog/commit/... ./maintenance/zorder/... ./vending
+
+test: prepare ## install or build everything the tests need, then run all tests
+	@$(call say,'vet')
+	$(GO) vet ./...
+	@$(call say,'tests under the race detector (1 of 2)')
+	$(GO) test -race -timeout $(TEST_TIMEOUT) $(RACE)
+	@$(call say,'the other tests, real clients among them (2 of 2)')
+	$(GO) test -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -vxFf <($(GO) list $(RACE)))
+
+demo: ## the main job on real data; DEMO_EXIT=1 stops at the end, DEMO_ROWS=n, DEMO_STORE=s3
+	@$(MAKE) --no-print-directory doctor-demo
+	@$(MAKE) --no-print-directory -j3 demo-parts
+	@demo/run
+
+bench: build ## measure against baselines of the same run; writes bench/result.json
+	@bench/run
+
+doctor: ## list what this machine lacks, each with the command that brings it
+	@.ci/doctor all
+
+run: build postgres ## catalogd dev in ./catalogd-data
+	bin/catalogd dev
+
+schema: postgres ## dump the database schema into migrations/schema.sql
+	$(GO) test ./store -run '^TestSchema' -count=1 -rewrite
+
+rewrite: postgres ## rewrite all golden files; review the difference
+	@for p in $$(git grep -l '"rewrite"' -- '*_test.go' | xargs -n1 dirname | sort -u); do \
+		echo "$$p"; $(GO) test "./$$p" -count=1 -rewrite; done
+
+e2e: prepare ## the tests with real clients; STORY=name runs one
+	$(GO) test -timeout $(TEST_TIMEOUT) -count=1 -v -run '$(or $(STORY),.)' ./e2e/...
+
+fuzz: ## every fuzz target for FUZZ_TIME (default 1m)
+	@git grep -lE '^func Fuzz' -- '*_test.go' | while read -r f; do \
+		grep -oE '^func Fuzz[A-Za-z0-9_]+' "$$f" | cut -d' ' -f2 | while read -r name; do \
+			$(GO) test "./$$(dirname "$$f")" -run '^$$' -fuzz "^$$name\$$" -fuzztime "$${FUZZ_TIME:-1m}"; done; done
+
+clean: ## remove what was built here; the cache folder stays
+	rm -rf bin demo/data demo/result.json bench/result.json
+
+# What tests and demo stand on. The store's build is bound by the processor and the clients by the network, so they
+# run side by side; each is idempotent and locks for itself.
+prepare: ## only install and build what the tests need
+	@$(MAKE) --no-print-directory doctor-test
+	@$(MAKE) --no-print-directory -j3 build store postgres pyiceberg duckdb spark warm
+
+demo-parts: build postgres pyiceberg duckdb $(if $(filter s3,$(DEMO_STORE)),store)
+
+postgres: ## Postgres into the cache folder, when the system has none
+	@bin=$$(.ci/find-postgres) || { $(call say,'Postgres'); bin=$$(e2e/postgres/install | tail -n 1); }; echo "Postgres: $$bin"
+
+store: ## build the S3 store with STS that the tests use
+	@$(call say,'S3 store'); echo "S3 store: $$(e2e/s3/build | tail -n 1)"
+
+pyiceberg duckdb spark: ## install one of the real clients
+	@$(call say,'client $@'); echo "$@: $$(e2e/clients/$@/install | tail -n 1 | cut -c1-120)"
+
+# Compile the tests while the clients download.
+warm:
+	@$(call say,'compile the tests')
+	@$(GO) test -race -run '^$$' $(RACE) >/dev/null
+	@$(GO) test -run '^$$' ./... >/dev/null
+
+doctor-test doctor-demo:
+	@.ci/doctor $(@:doctor-%=%)
+
+.PHONY: help build check test demo bench doctor run schema rewrite e2e fuzz clean prepare demo-parts postgres store \
+	pyiceberg duckdb spark warm doctor-test doctor-demo

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Limits of the administering commands.
+const (
+	adminRequestTime  = 60 * time.Second
+	adminAnswerMax    = 64 << 20
+	tokenPath         = "/api/catalog/v1/oauth/tokens"
+	managementPath    = "/api/management/v1"
+	adminDefaultScope = "PRINCIPAL_ROLE:ALL"
+)
+
+// connection says which server a command talks to and as whom: flags, else the variables of a client.env.
+type connection struct {
+	server, token, warehouse, output string
+}
+
+// connectionFlags adds what every administering command has.
+func (c *call) connectionFlags(fs *flag.FlagSet) *connection {
+	k := &connection{}
+	fs.StringVar(&k.server, "server", "", "`url` of the server (default: CATALOGD_MANAGEMENT_URI)")
+	fs.StringVar(&k.token, "token", "", "access `token` (default: CATALOGD_PAT, else CATALOG_CREDENTIAL is exchanged for one)")
+	fs.StringVar(&k.output, "output", "table", "`format`: table or json")
+	return k
+}
+
+// warehouseFlag adds -w and --warehouse.
+func (k *connection) warehouseFlag(fs *flag.FlagSet) {
+	fs.StringVar(&k.warehouse, "warehouse", "", "`name` of the warehouse (default: CATALOG_WAREHOUSE)")
+	fs.StringVar(&k.warehouse, "w", "", "the same as --warehouse `name`")
+}
+
+// admin is a client of the management API.
+type admin struct {
+	base  string // …/api/management/v1
+	token string
+	http  *http.Client
+}
+
+// connect finds the server and a token.
+func (c *call) connect(ctx context.Context, k *connection) (*admin, error) {
+	if k.output != "table" && k.output != "json" {
+		return nil, wrongUsage("--output is %q, wanted is table or json", k.output)
+	}
+	base := strings.TrimRight(k.server, "/")
+	if base == "" {
+		base = strings.TrimRight(c.lookup("CATALOGD_MANAGEMENT_URI"), "/")
+	}
+	if base == "" {
+		return nil, wrongUsage("no server: give --server and --token, or load what `catalogd dev` wrote: " +
+			"export $(cat catalogd-data/client.env)")
+	}
+	if u, err := url.Parse(base); err != nil || u.Host == "" {
+		return nil, wrongUsage("%q is not the URL of a server", base)
+	}
+	if !strings.HasSuffix(base, managementPath) {
+		base += managementPath
+	}
+	a := &admin{base: base, token: k.token, http: &http.Client{Timeout: adminRequestTime}}
+	if a.token == "" {
+		a.token = c.lookup("CATALOGD_PAT")
+	}
+	if a.token != "" {
+		return a, nil
+	}
+	return a, a.login(ctx, c)
+}
+
+// login exchanges the client credential of the environment for a token.
+func (a *admin) login(ctx context.Context, c *call) error {
+	credential := c.lookup("CATALOG_CREDENTIAL")
+	id, secret, found := strings.Cut(credential, ":")
+	if !found {
+		return wrongUsage("no token: give --token, or set CATALOGD_PAT or CATALOG_CREDENTIAL=ID:SECRET")
+	}
+	at := c.lookup("CATALOG_OAUTH2__SERVER__URI")
+	if at == "" || !strings.HasPrefix(a.base, strings.TrimSuffix(at, tokenPath)) {
+		// Another server was named than the one that the variable belongs to.
+		at = strings.TrimSuffix(a.base, managementPath) + tokenPath
+	}
+	scope := c.lookup("CATALOG_SCOPE")
+	if scope == "" {
+		scope = adminDefaultScope
+	}
+	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {id}, "client_secret": {secret}, "scope": {scope}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at, strings.NewReader(form.Encode()))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	var answer struct {
+		Token string `json:"access_token"`
+	}
+	if err := a.send(req, &answer); err != nil {
+		return fmt.Errorf("log in as %s: %w", id, err)
+	}
+	a.token = answer.Token
+	return nil
+}
+
+// do calls one path below the management API. A nil body sends none; a nil answer ignores what comes.
+func (a *admin) do(ctx context.Context, method string, path []string, body, answer any) error {
+	var sent io.Reader
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		sent = bytes.NewReader(encoded)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, a.base+"/"+joinPath(path), sent)
+	if err != nil {
+		return err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("Authorization", "Bearer "+a.token)
+	return a.send(req, answer)
+}
+
+// joinPath escapes each segment; a namespace's levels are joined by the unit separator before.
+func joinPath(segments []string) string {
+	escaped := make([]string, len(segments))
+	for i, s := range segments {
+		escaped[i] = url.PathEscape(s)
+	}
+	return strings.Join(escaped, "/")
+}
+
+// refusal is an answer that is not a success, in the server's own words.
+type refusal struct {
+	Status  int
+	Type    string
+	Message string
+}
+
+func (r *refusal) Error() string {
+	if r.Type == "" {
+		return fmt.Sprintf("the server answered %d: %s", r.Status, r.Message)
+	}
+	return fmt.Sprintf("%s (%s, %d)", r.Message, r.Type, r.Status)
+}
+
+func (a *admin) send(req *http.Request, answer any) error {
+	req.Header.Set("Accept", "application/json")
+	res, err := a.http.Do(req)
+	if err != nil {
+		var wrapped *url.Error
+		if errors.As(err, &wrapped) && req.Context().Err() == nil {
+			return fmt.Errorf("no answer from %s://%s: %w; does the server run there?", req.URL.Scheme, req.URL.Host, wrapped.Err)
+		}
+		return err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, adminAnswerMax))
+	if err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	if res.StatusCode >= http.StatusMultipleChoices {
+		return refusalOf(res.StatusCode, body)
+	}
+	if answer == nil || len(body) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(body, answer); err != nil {
+		return fmt.Errorf("the answer of %s is not what a catalogd sends: %w", req.URL.Host, err)
+	}
+	return nil
+}
+
+// refusalOf reads Iceberg's error shape and OAuth's.
+func refusalOf(status int, body []byte) error {
+	var shape struct {
+		Error json.RawMessage `json:"error"`
+		Text  string          `json:"error_description"`
+	}
+	var iceberg struct {
+		Message string `json:"message"`
+		Type    string `json:"type"`
+	}
+	if json.Unmarshal(body, &shape) == nil {
+		var oauth string
+		switch {
+		case json.Unmarshal(shape.Error, &iceberg) == nil && iceberg.Message != "":
+			return &refusal{Status: status, Type: iceberg.Type, Message: iceberg.Message}
+		case json.Unmarshal(shape.Error, &oauth) == nil && oauth != "":
+			return &refusal{Status: status, Type: oauth, Message: firstOf(shape.Text, oauth)}
+		}
+	}
+	short := strings.TrimSpace(string(body))
+	if len(short) > 200 {
+		short = short[:200] + "…"
+	}
+	return &refusal{Status: status, Message: firstOf(short, http.StatusText(status))}
+}
+
+func firstOf(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}
+
+// isRefusal tells whether err is the server's answer with that status.
+func isRefusal(err error, status int) bool {
+	var r *refusal
+	return errors.As(err, &r) && r.Status == status
+}

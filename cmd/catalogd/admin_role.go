@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+)
+
+// roleBody is a principal role or a catalog role in Polaris' spelling.
+type roleBody struct {
+	Name       string            `json:"name"`
+	Properties map[string]string `json:"properties,omitempty"`
+	Created    int64             `json:"createTimestamp,omitempty"`
+	Updated    int64             `json:"lastUpdateTimestamp,omitempty"`
+	Version    int64             `json:"entityVersion,omitempty"`
+}
+
+// Without -w these are principal roles; with -w WAREHOUSE the roles of that warehouse, which hold privileges. The
+// variable CATALOG_WAREHOUSE is not consulted here: it would silently change what a name means.
+var roleVerbs = []*command{
+	{name: "create", arguments: "NAME", summary: "make a principal role; with -w a role of a warehouse", run: roleCreate},
+	{name: "list", summary: "all principal roles; with -w those of a warehouse", run: roleList},
+	{name: "show", arguments: "NAME", summary: "one role", run: roleShow},
+	{name: "delete", arguments: "NAME", summary: "delete a role", run: roleDelete},
+	{name: "assign", arguments: "NAME", summary: "give a principal role to a principal; with -w a warehouse's role to a principal role", run: roleAssign},
+	{name: "revoke", arguments: "NAME", summary: "the opposite of assign", run: roleRevoke},
+}
+
+// rolePath is the collection that a role is in.
+func rolePath(warehouse string) []string {
+	if warehouse == "" {
+		return []string{"principal-roles"}
+	}
+	return []string{"catalogs", warehouse, "catalog-roles"}
+}
+
+func roleCreate(ctx context.Context, c *call) error {
+	fs := c.newFlags()
+	k := c.connectionFlags(fs)
+	k.warehouseFlag(fs)
+	props := pairsFlag{}
+	fs.Var(props, "property", "property `key=value`; may be given several times")
+	args, err := c.parse(fs, 1, 1)
+	if err != nil {
+		return err
+	}
+	a, err := c.connect(ctx, k)
+	if err != nil {
+		return err
+	}
+	wrapper := "principalRole"
+	if k.warehouse != "" {
+		wrapper = "catalogRole"
+	}
+	body := map[string]any{wrapper: roleBody{Name: args[0], Properties: props}}
+	if err := a.do(ctx, http.MethodPost, rolePath(k.warehouse), body, nil); err != nil {
+		return err
+	}
+	return c.printRole(ctx, a, k, args[0])
+}
+
+func roleList(ctx context.Context, c *call) error {
+	fs := c.newFlags()
+	k := c.connectionFlags(fs)
+	k.warehouseFlag(fs)
+	if _, err := c.parse(fs, 0, 0); err != nil {
+		return err
+	}
+	a, err := c.connect(ctx, k)
+	if err != nil {
+		return err
+	}
+	var answer struct {
+		Roles []roleBody `json:"roles"`
+	}
+	if err := a.do(ctx, http.MethodGet, rolePath(k.warehouse), nil, &answer); err != nil {
+		return err
+	}
+	if k.output == "json" {
+		return printJSON(c.Out, answer)
+	}
+	var rows [][]string
+	for _, r := range answer.Roles {
+		rows = append(rows, []string{r.Name, millis(r.Created), properties(r.Properties)})
+	}
+	return printRows(c.Out, []string{"NAME", "CREATED", "PROPERTIES"}, rows)
+}
+
+func roleShow(ctx context.Context, c *call) error {
+	fs := c.newFlags()
+	k := c.connectionFlags(fs)
+	k.warehouseFlag(fs)
+	args, err := c.parse(fs, 1, 1)
+	if err != nil {
+		return err
+	}
+	a, err := c.connect(ctx, k)
+	if err != nil {
+		return err
+	}
+	return c.printRole(ctx, a, k, args[0])
+}
+
+func (c *call) printRole(ctx context.Context, a *admin, k *connection, name string) error {
+	var r roleBody
+	if err := a.do(ctx, http.MethodGet, append(rolePath(k.warehouse), name), nil, &r); err != nil {
+		return err
+	}
+	if k.output == "json" {
+		return printJSON(c.Out, r)
+	}
+	return printFields(c.Out, [][2]string{
+		{"name", r.Name}, {"warehouse", k.warehouse}, {"properties", properties(r.Properties)},
+		{"created", millis(r.Created)}, {"version", fmt.Sprint(r.Version)},
+	})
+}
+
+func roleDelete(ctx context.Context, c *call) error {
+	return c.deleteOne(ctx, "role", func(k *connection, name string) []string { return append(rolePath(k.warehouse), name) })
+}
+
+func roleAssign(ctx context.Context, c *call) error { return c.changeMember(ctx, true) }
+
+func roleRevoke(ctx context.Context, c *call) error { return c.changeMember(ctx, false) }
+
+func (c *call) changeMember(ctx context.Context, assign bool) error {
+	fs := c.newFlags()
+	k := c.connectionFlags(fs)
+	k.warehouseFlag(fs)
+	principal := fs.String("principal", "", "`name` of the principal (for a principal role)")
+	holder := fs.String("principal-role", "", "`name` of the principal role (for a warehouse's role, with -w)")
+	args, err := c.parse(fs, 1, 1)
+	if err != nil {
+		return err
+	}
+	role := args[0]
+	var path []string
+	wrapper, who := "principalRole", *principal
+	switch {
+	case k.warehouse == "" && *principal != "" && *holder == "":
+		path = []string{"principals", *principal, "principal-roles"}
+	case k.warehouse != "" && *holder != "" && *principal == "":
+		path, wrapper, who = []string{"principal-roles", *holder, "catalog-roles", k.warehouse}, "catalogRole", *holder
+	default:
+		return wrongUsage("give --principal NAME for a principal role, or -w WAREHOUSE and --principal-role NAME for a warehouse's role")
+	}
+	a, err := c.connect(ctx, k)
+	if err != nil {
+		return err
+	}
+	state := "revoked"
+	if assign {
+		state = "assigned"
+		err = a.do(ctx, http.MethodPut, path, map[string]any{wrapper: roleBody{Name: role}}, nil)
+	} else {
+		err = a.do(ctx, http.MethodDelete, append(path, role), nil, nil)
+	}
+	if err != nil {
+		return err
+	}
+	if k.output == "json" {
+		return printJSON(c.Out, map[string]string{"role": role, "holder": who, "state": state})
+	}
+	fmt.Fprintf(c.Out, "%s role %s: %s\n", state, role, who)
+	return nil
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"strings"
+)
+
+// warehouseBody is a catalog in Polaris' spelling.
+type warehouseBody struct {
+	Type       string            `json:"type"`
+	Name       string            `json:"name"`
+	Properties map[string]string `json:"properties"`
+	Storage    map[string]any    `json:"storageConfigInfo"`
+	Created    int64             `json:"createTimestamp,omitempty"`
+	Updated    int64             `json:"lastUpdateTimestamp,omitempty"`
+	Version    int64             `json:"entityVersion,omitempty"`
+}
+
+const baseLocationProperty = "default-base-location"
+
+var warehouseVerbs = []*command{
+	{name: "create", arguments: "NAME", summary: "make a warehouse", run: warehouseCreate},
+	{name: "list", summary: "all warehouses", run: warehouseList},
+	{name: "show", arguments: "NAME", summary: "one warehouse with its storage", run: warehouseShow},
+	{name: "delete", arguments: "NAME", summary: "delete an empty warehouse; files stay", run: warehouseDelete},
+}
+
+func warehouseCreate(ctx context.Context, c *call) error {
+	fs := c.newFlags()
+	k := c.connectionFlags(fs)
+	location := fs.String("location", "", "base `url` of new tables: s3://bucket/path or file:///path")
+	storage := fs.String("storage-config", "", "`file` with Polaris' storageConfigInfo as JSON (default: made from --location)")
+	var allowed stringList
+	fs.Var(&allowed, "allowed-location", "further `url` that tables may use; may be given several times")
+	props := pairsFlag{}
+	fs.Var(props, "property", "property `key=value`; may be given several times")
+	args, err := c.parse(fs, 1, 1)
+	if err != nil {
+		return err
+	}
+	if *location == "" {
+		return wrongUsage("--location is missing")
+	}
+	info, err := storageInfo(*storage, *location, allowed)
+	if err != nil {
+		return err
+	}
+	all := map[string]string{baseLocationProperty: *location}
+	maps.Copy(all, props)
+	a, err := c.connect(ctx, k)
+	if err != nil {
+		return err
+	}
+	body := map[string]any{"catalog": warehouseBody{Type: "INTERNAL", Name: args[0], Properties: all, Storage: info}}
+	if err := a.do(ctx, http.MethodPost, []string{"catalogs"}, body, nil); err != nil {
+		return err
+	}
+	return c.printWarehouse(ctx, a, k, args[0])
+}
+
+// storageInfo reads a storageConfigInfo or makes the smallest one for a location.
+func storageInfo(file, location string, allowed []string) (map[string]any, error) {
+	info := map[string]any{}
+	if file != "" {
+		body, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("storage configuration: %w", err)
+		}
+		if err := json.Unmarshal(body, &info); err != nil {
+			return nil, fmt.Errorf("storage configuration %s: %w", file, err)
+		}
+	}
+	if info["storageType"] == nil {
+		switch {
+		case strings.HasPrefix(location, "file:"):
+			info["storageType"] = "FILE"
+		case strings.HasPrefix(location, "s3:"):
+			info["storageType"] = "S3"
+		default:
+			return nil, wrongUsage("%q begins neither with s3: nor with file:; give --storage-config", location)
+		}
+	}
+	if len(allowed) > 0 {
+		list, _ := info["allowedLocations"].([]any)
+		for _, l := range allowed {
+			list = append(list, l)
+		}
+		info["allowedLocations"] = list
+	}
+	return info, nil
+}
+
+func warehouseList(ctx context.Context, c *call) error {
+	fs := c.newFlags()
+	k := c.connectionFlags(fs)
+	if _, err := c.parse(fs, 0, 0); err != nil {
+		return err
+	}
+	a, err := c.connect(ctx, k)
+	if err != nil {
+		return err
+	}
+	var answer struct {
+		Catalogs []warehouseBody `json:"catalogs"`
+	}
+	if err := a.do(ctx, http.MethodGet, []string{"catalogs"}, nil, &answer); err != nil {
+		return err
+	}
+	if k.output == "json" {
+		return printJSON(c.Out, answer)
+	}
+	var rows [][]string
+	for _, w := range answer.Catalogs {
+		rows = append(rows, []string{w.Name, fmt.Sprint(w.Storage["storageType"]), w.Properties[baseLocationProperty], millis(w.Created)})
+	}
+	return printRows(c.Out, []string{"NAME", "STORAGE", "LOCATION", "CREATED"}, rows)
+}
+
+func warehouseShow(ctx context.Context, c *call) error {
+	fs := c.newFlags()
+	k := c.connectionFlags(fs)
+	args, err := c.parse(fs, 1, 1)
+	if err != nil {
+		return err
+	}
+	a, err := c.connect(ctx, k)
+	if err != nil {
+		return err
+	}
+	return c.printWarehouse(ctx, a, k, args[0])
+}
+
+func (c *call) printWarehouse(ctx context.Context, a *admin, k *connection, name string) error {
+	var w warehouseBody
+	if err := a.do(ctx, http.MethodGet, []string{"catalogs", name}, nil, &w); err != nil {
+		return err
+	}
+	if k.output == "json" {
+		return printJSON(c.Out, w)
+	}
+	storage, err := json.Marshal(w.Storage)
+	if err != nil {
+		return err
+	}
+	return printFields(c.Out, [][2]string{
+		{"name", w.Name}, {"location", w.Properties[baseLocationProperty]}, {"storage", string(storage)},
+		{"properties", properties(w.Properties)}, {"created", millis(w.Created)}, {"version", fmt.Sprint(w.Version)},
+	})
+}
+
+func warehouseDelete(ctx context.Context, c *call) error {
+	return c.deleteOne(ctx, "warehouse", func(_ *connection, name string) []string { return []string{"catalogs", name} })
+}
+
+// deleteOne is the delete verb of things that a path names.
+func (c *call) deleteOne(ctx context.Context, kind string, path func(k *connection, name string) []string) error {
+	fs := c.newFlags()
+	k := c.connectionFlags(fs)
+	if kind == "role" {
+		k.warehouseFlag(fs)
+	}
+	args, err := c.parse(fs, 1, 1)
+	if err != nil {
+		return err
+	}
+	a, err := c.connect(ctx, k)
+	if err != nil {
+		return err
+	}
+	if err := a.do(ctx, http.MethodDelete, path(k, args[0]), nil, nil); err != nil {
+		return err
+	}
+	if k.output == "json" {
+		return printJSON(c.Out, map[string]string{"deleted": args[0]})
+	}
+	fmt.Fprintf(c.Out, "deleted %s %s\n", kind, args[0])
+	return nil
+}

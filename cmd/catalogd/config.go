@@ -1,0 +1,253 @@
+package main
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+// Config is everything that a server, a worker and the commands that open Postgres can be told. It is read here and
+// nowhere else: other packages receive values. settings.go has the table of keys.
+type Config struct {
+	Listen    string // address of the API
+	OpsListen string // address of health and metrics; never a public one
+	PublicURL string // what clients are told behind a proxy, without a trailing slash; "" derives it from Listen
+
+	Database    DatabaseConfig
+	Secrets     SecretsConfig
+	Tokens      TokensConfig
+	Maintenance MaintenanceConfig
+	Storage     StorageConfig
+	Log         LogConfig
+	Shutdown    ShutdownConfig
+
+	sources map[string]string // key -> where its value came from; a key that is missing has its default
+	unknown []string          // CATALOGD_ variables that mean nothing to anybody; worth a warning
+}
+
+// DatabaseConfig says how Postgres is reached. URLs are as given: maybe file: or env: references.
+type DatabaseConfig struct {
+	URL       string
+	DirectURL string // for migrations and LISTEN when URL leads through a pooler; "" means URL
+	Migrate   bool
+	MaxConns  int
+	Pooler    bool // URL leads through a transaction pooler: no prepared statements
+}
+
+// SecretsConfig has the keys that secrets at rest are encrypted with: base64 of 32 bytes, or references.
+type SecretsConfig struct {
+	Key          string
+	PreviousKeys []string
+}
+
+// TokensConfig is about access tokens.
+type TokensConfig struct {
+	TTL time.Duration
+}
+
+// MaintenanceConfig is about the worker.
+type MaintenanceConfig struct {
+	Embedded bool   // serve runs a worker too
+	Memory   int64  // bytes a compaction may hold in memory
+	Scratch  string // folder of sort runs; "" means the system's temporary folder
+}
+
+// StorageConfig is about the kinds of storage that warehouses may use.
+type StorageConfig struct {
+	AllowFile bool // file: warehouses: a server that shares its disk with its clients
+}
+
+// LogConfig is about the log on standard error.
+type LogConfig struct {
+	Level  slog.Level
+	Format string // json or text
+}
+
+// ShutdownConfig is about the end of a server.
+type ShutdownConfig struct {
+	Grace time.Duration // how long requests and jobs may go on after SIGTERM
+}
+
+// Bounds of settings; docs/operations.md promises them.
+const (
+	secretKeyBytes     = 32
+	tokenTTLMin        = 10 * time.Second
+	tokenTTLMax        = 24 * time.Hour
+	databaseConnsMin   = 2
+	databaseConnsMax   = 1000
+	workerMemoryMin    = 64 << 20
+	shutdownGraceMax   = 10 * time.Minute
+	secretFileBytesMax = 64 << 10
+)
+
+// defaultConfig is the configuration of somebody who sets nothing.
+func defaultConfig() Config {
+	return Config{
+		Listen:      "127.0.0.1:8181",
+		OpsListen:   "127.0.0.1:8182",
+		Database:    DatabaseConfig{MaxConns: 16},
+		Tokens:      TokensConfig{TTL: time.Hour},
+		Maintenance: MaintenanceConfig{Embedded: true, Memory: 256 << 20},
+		Log:         LogConfig{Level: slog.LevelInfo, Format: "json"},
+		Shutdown:    ShutdownConfig{Grace: 30 * time.Second},
+		sources:     map[string]string{},
+	}
+}
+
+// problem is a refusal to start that names the key, what is wrong and what to do.
+type problem struct {
+	Key    string
+	Wrong  string
+	Remedy string
+}
+
+func (p *problem) Error() string {
+	text := p.Key + ": " + p.Wrong
+	if p.Remedy != "" {
+		text += "; " + p.Remedy
+	}
+	return text
+}
+
+// validate checks what can be checked without touching anything. All problems are reported at once.
+func (c *Config) validate() error {
+	var all []error
+	add := func(key, wrong, remedy string) { all = append(all, &problem{Key: key, Wrong: wrong, Remedy: remedy}) }
+	for key, address := range map[string]string{"listen": c.Listen, "ops_listen": c.OpsListen} {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			add(key, fmt.Sprintf("%q is not HOST:PORT", address), "")
+		}
+	}
+	if c.PublicURL != "" {
+		u, err := url.Parse(c.PublicURL)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" {
+			add("public_url", fmt.Sprintf("%q is not an http or https URL", c.PublicURL), "")
+		}
+	}
+	if c.Tokens.TTL < tokenTTLMin || c.Tokens.TTL > tokenTTLMax {
+		add("tokens.ttl", fmt.Sprintf("%d is outside %d to %d seconds",
+			int(c.Tokens.TTL.Seconds()), int(tokenTTLMin.Seconds()), int(tokenTTLMax.Seconds())), "")
+	}
+	if c.Database.MaxConns < databaseConnsMin || c.Database.MaxConns > databaseConnsMax {
+		add("database.max_conns", fmt.Sprintf("%d is outside %d to %d", c.Database.MaxConns, databaseConnsMin, databaseConnsMax), "")
+	}
+	if c.Maintenance.Memory < workerMemoryMin {
+		add("maintenance.memory", fmt.Sprintf("%d bytes are too few", c.Maintenance.Memory), "give 64MiB at least")
+	}
+	if c.Log.Format != "json" && c.Log.Format != "text" {
+		add("log.format", fmt.Sprintf("%q is neither json nor text", c.Log.Format), "")
+	}
+	if c.Shutdown.Grace < 0 || c.Shutdown.Grace > shutdownGraceMax {
+		add("shutdown.grace", fmt.Sprintf("outside 0 to %d seconds", int(shutdownGraceMax.Seconds())), "")
+	}
+	return errors.Join(all...)
+}
+
+// databaseURL gives the connection string of the pool, and the one of migrations.
+func (c *Config) databaseURL() (pooled, direct string, err error) {
+	if c.Database.URL == "" {
+		return "", "", &problem{"database.url", "is not set", "give a Postgres URL in the configuration file, in " +
+			envName("database.url") + " or by --database-url, for example postgres://catalogd@db.internal/catalogd"}
+	}
+	if pooled, err = resolveSecret("database.url", c.Database.URL); err != nil {
+		return "", "", err
+	}
+	if c.Database.DirectURL == "" {
+		return pooled, pooled, nil
+	}
+	direct, err = resolveSecret("database.direct_url", c.Database.DirectURL)
+	return pooled, direct, err
+}
+
+// secretKeys gives the key that encrypts, and those that only decrypt.
+func (c *Config) secretKeys() (current []byte, previous [][]byte, err error) {
+	if c.Secrets.Key == "" {
+		return nil, nil, &problem{"secrets.key", "is not set", "give 32 random bytes in base64 as file:PATH or env:NAME " +
+			"(head -c 32 /dev/urandom | base64 makes one), in the configuration file, in " + envName("secrets.key") +
+			" or by --secrets-key; keep it: what is encrypted with it is lost without it"}
+	}
+	if current, err = decodeKey("secrets.key", c.Secrets.Key); err != nil {
+		return nil, nil, err
+	}
+	for _, reference := range c.Secrets.PreviousKeys {
+		key, err := decodeKey("secrets.previous_keys", reference)
+		if err != nil {
+			return nil, nil, err
+		}
+		previous = append(previous, key)
+	}
+	return current, previous, nil
+}
+
+// decodeKey resolves a reference and decodes it. The message never has the value.
+func decodeKey(key, reference string) ([]byte, error) {
+	text, err := resolveSecret(key, reference)
+	if err != nil {
+		return nil, err
+	}
+	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+		if raw, err := encoding.DecodeString(text); err == nil {
+			if len(raw) != secretKeyBytes {
+				return nil, &problem{key, fmt.Sprintf("has %d bytes, wanted are %d", len(raw), secretKeyBytes),
+					"head -c 32 /dev/urandom | base64 makes a good one"}
+			}
+			return raw, nil
+		}
+	}
+	return nil, &problem{key, "is not base64", "wanted are 32 bytes in base64, or file:PATH or env:NAME that lead to them"}
+}
+
+// resolveSecret follows file:PATH and env:NAME, one step. Anything else is the secret itself.
+func resolveSecret(key, value string) (string, error) {
+	if path, found := strings.CutPrefix(value, "file:"); found {
+		body, err := readSmallFile(path)
+		if err != nil {
+			return "", &problem{key, err.Error(), "the server's user must be able to read that file"}
+		}
+		value = strings.TrimRight(body, "\r\n")
+		if value == "" {
+			return "", &problem{key, "the file " + path + " is empty", ""}
+		}
+		return value, nil
+	}
+	if name, found := strings.CutPrefix(value, "env:"); found {
+		if value = os.Getenv(name); value == "" {
+			return "", &problem{key, "the variable " + name + " that it names is not set", ""}
+		}
+	}
+	return value, nil
+}
+
+func readSmallFile(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if info.Size() > secretFileBytesMax {
+		return "", fmt.Errorf("the file %s has %d bytes, more than a secret has", path, info.Size())
+	}
+	body, err := os.ReadFile(path)
+	return string(body), err
+}
+
+// maskSecret makes a value printable: references stay, passwords of URLs and everything else become ***.
+func maskSecret(value string) string {
+	if value == "" || strings.HasPrefix(value, "file:") || strings.HasPrefix(value, "env:") {
+		return value
+	}
+	u, err := url.Parse(value)
+	if err != nil || u.Scheme == "" || u.Host == "" || u.Query().Has("password") || u.Query().Has("sslpassword") {
+		return "***"
+	}
+	if _, has := u.User.Password(); has {
+		// Redacted would write xxxxx; the rest of the output says ***.
+		return u.Scheme + "://" + url.PathEscape(u.User.Username()) + ":***@" + u.Host + u.RequestURI()
+	}
+	return value
+}

@@ -1,0 +1,53 @@
+// Command catalogd is the whole catalog in one binary: the server, its maintenance worker, a complete
+// environment for a laptop (dev), and the command line that administers a server over its management API.
+// It is the only package that knows every other; it reads the configuration and hands values down.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+)
+
+// Exit codes of every command.
+const (
+	exitOK     = 0
+	exitFailed = 1 // refused or failed
+	exitUsage  = 2 // the command line itself is wrong
+)
+
+func main() { os.Exit(mainCode()) }
+
+// mainCode runs the command and gives its exit code. The first SIGINT or SIGTERM cancels the context, which asks
+// for an orderly end; after it signals have their default effect, so that a second one ends the process at once.
+func mainCode() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	return run(ctx, &call{
+		Args:     os.Args[1:],
+		Environ:  os.Environ(),
+		Out:      os.Stdout,
+		Err:      os.Stderr,
+		Terminal: term.IsTerminal(int(os.Stdout.Fd())),
+	})
+}
+
+// commands is the table of everything that the binary does.
+var commands = []*command{
+	{name: "dev", summary: "everything in one process for a laptop, CI or a demo: private Postgres, server, worker", run: runDev},
+	{name: "serve", summary: "the server", run: runServe},
+	{name: "worker", summary: "the maintenance worker alone, on as many machines as wanted", run: runWorker},
+	{name: "migrate", summary: "bring the database schema up to date", run: runMigrate},
+	{name: "bootstrap", summary: "make the first principal and its roles (idempotent)", run: runBootstrap},
+	{name: "doctor", summary: "check everything the server depends on, each with a remedy", run: runDoctor},
+	{name: "warehouse", summary: "create, list, show and delete warehouses", verbs: warehouseVerbs},
+	{name: "principal", summary: "create, list, show and delete principals", verbs: principalVerbs},
+	{name: "role", summary: "roles: create, list, show, delete, assign, revoke", verbs: roleVerbs},
+	{name: "grant", summary: "privileges of a warehouse's roles: create, list, delete", verbs: grantVerbs},
+	{name: "maintenance", summary: "run, set and show the maintenance of a table", verbs: maintenanceVerbs},
+	{name: "version", summary: "version, commit and Go version", run: runVersion},
+}
