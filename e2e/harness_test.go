@@ -1,0 +1,360 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Limits of the harness: what takes longer has failed.
+const (
+	startSecondsMax  = 120
+	clientSecondsMax = 900
+)
+
+// server is one running `catalogd dev`.
+type server struct {
+	dir string
+	env map[string]string // client.env
+	cmd *exec.Cmd
+	s3  *s3store
+	log *bytes.Buffer
+}
+
+// shared holds what several tests use; TestMain stops it.
+var shared struct {
+	mu      sync.Mutex
+	stops   []func()
+	servers map[string]*server
+	store   *s3store
+	binary  string
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	shared.mu.Lock()
+	for i := len(shared.stops) - 1; i >= 0; i-- {
+		shared.stops[i]()
+	}
+	shared.mu.Unlock()
+	os.Exit(code)
+}
+
+// keep makes fn run when all tests are over.
+func keep(fn func()) { shared.stops = append(shared.stops, fn) }
+
+// root is the repository's top folder.
+func root(t testing.TB) string {
+	t.Helper()
+	dir, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// tempDir is a folder that the server's database user can reach too.
+func tempDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "catalogd-e2e-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// binary gives the catalogd to test: CATALOGD_BIN, else one built here once.
+func binary(t testing.TB) string {
+	t.Helper()
+	if shared.binary != "" {
+		return shared.binary
+	}
+	if path := os.Getenv("CATALOGD_BIN"); path != "" {
+		shared.binary = path
+		return path
+	}
+	dir := tempDir(t)
+	keep(func() { os.RemoveAll(dir) })
+	path := filepath.Join(dir, "catalogd")
+	build := exec.Command("go", "build", "-o", path, "./cmd/catalogd")
+	build.Dir = root(t)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build catalogd: %v\n%s", err, out)
+	}
+	shared.binary = path
+	return path
+}
+
+// fileServer is the shared server with a `file:` warehouse; s3Server the one on S3. Both are called `dev`.
+func fileServer(t testing.TB) *server { return sharedServer(t, "file") }
+func s3Server(t testing.TB) *server   { return sharedServer(t, "s3") }
+
+func sharedServer(t testing.TB, kind string) *server {
+	t.Helper()
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if s := shared.servers[kind]; s != nil {
+		return s
+	}
+	dir := tempDir(t)
+	keep(func() { os.RemoveAll(dir) })
+	var store *s3store
+	if kind == "s3" {
+		store = sharedStore(t)
+	}
+	s := startDev(t, filepath.Join(dir, "data"), store)
+	keep(s.stop)
+	if shared.servers == nil {
+		shared.servers = map[string]*server{}
+	}
+	shared.servers[kind] = s
+	return s
+}
+
+func sharedStore(t testing.TB) *s3store {
+	t.Helper()
+	if shared.store == nil {
+		dir := tempDir(t)
+		shared.store = startStore(t, dir, "")
+		keep(func() { shared.store.stop(); os.RemoveAll(dir) })
+	}
+	return shared.store
+}
+
+// startDev starts `catalogd dev` on a data folder and waits until it says that it is ready.
+func startDev(t testing.TB, dir string, store *s3store, args ...string) *server {
+	t.Helper()
+	args = append([]string{"dev", "--data", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"}, args...)
+	env := cleanEnv()
+	if store != nil {
+		config := store.storageConfig(t)
+		args = append(args, "--warehouse-location", store.location(), "--storage-config", config)
+		env = append(env, "AWS_ACCESS_KEY_ID="+store.env["S3_CATALOG_ACCESS_KEY_ID"],
+			"AWS_SECRET_ACCESS_KEY="+store.env["S3_CATALOG_SECRET_ACCESS_KEY"])
+	}
+	s := &server{dir: dir, s3: store, log: &bytes.Buffer{}}
+	s.cmd = exec.Command(binary(t), args...)
+	s.cmd.Env = env
+	s.waitReady(t)
+	return s
+}
+
+// waitReady starts the command and reads its output until the ready line; the rest is drained for the log.
+func (s *server) waitReady(t testing.TB) {
+	t.Helper()
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.cmd.Stderr = s.log
+	if err := s.cmd.Start(); err != nil {
+		t.Fatalf("start catalogd: %v", err)
+	}
+	ready := make(chan bool, 1)
+	go func() {
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			if strings.HasPrefix(lines.Text(), "catalogd ready on ") {
+				ready <- true
+			}
+		}
+		ready <- false
+	}()
+	select {
+	case ok := <-ready:
+		if !ok {
+			_ = s.cmd.Wait()
+			t.Fatalf("catalogd ended before it was ready:\n%s", s.log)
+		}
+	case <-time.After(startSecondsMax * time.Second):
+		_ = s.cmd.Process.Kill()
+		t.Fatalf("catalogd was not ready after %d s:\n%s", startSecondsMax, s.log)
+	}
+	s.env = readEnv(t, filepath.Join(s.dir, "client.env"))
+}
+
+// stop ends the server as an operator would.
+func (s *server) stop() {
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	_ = s.cmd.Wait()
+}
+
+// readEnv reads KEY=value lines.
+func readEnv(t testing.TB, path string) map[string]string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{}
+	for _, line := range strings.Split(string(raw), "\n") {
+		if key, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "="); ok {
+			env[key] = value
+		}
+	}
+	return env
+}
+
+// cleanEnv is this process's environment without anything that could lend a client or the server foreign rights.
+func cleanEnv() []string {
+	var env []string
+	for _, kv := range os.Environ() {
+		if strings.HasPrefix(kv, "AWS_") || strings.HasPrefix(kv, "S3_") || strings.HasPrefix(kv, "CATALOG") {
+			if !strings.HasPrefix(kv, "CATALOGD_POSTGRES_BIN=") {
+				continue
+			}
+		}
+		env = append(env, kv)
+	}
+	return append(env, "AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null")
+}
+
+// s3store is a running object store with STS.
+type s3store struct {
+	dir string
+	env map[string]string
+	// sts overrides the endpoint that the catalog asks for sessions.
+	sts string
+}
+
+// startStore starts the store of e2e/s3; iam, when not "", is another identity file.
+func startStore(t testing.TB, dir, iam string) *s3store {
+	t.Helper()
+	up := exec.Command(filepath.Join(root(t), "e2e", "s3", "up"), dir)
+	up.Env = os.Environ()
+	if iam != "" {
+		up.Env = append(up.Env, "S3_IAM_FILE="+iam)
+	}
+	if out, err := up.CombinedOutput(); err != nil {
+		t.Fatalf("start the object store: %v\n%s", err, out)
+	}
+	return &s3store{dir: dir, env: readEnv(t, filepath.Join(dir, "env"))}
+}
+
+func (s *s3store) stop() {
+	_ = exec.Command(filepath.Join("s3", "down"), s.dir).Run()
+}
+
+func (s *s3store) location() string { return "s3://" + s.env["S3_BUCKET"] + "/e2e" }
+
+// storageConfig writes the warehouse's storage configuration.
+func (s *s3store) storageConfig(t testing.TB) string {
+	t.Helper()
+	sts := s.sts
+	if sts == "" {
+		sts = s.env["S3_STS_ENDPOINT"]
+	}
+	raw, err := json.Marshal(map[string]any{
+		"storageType": "S3", "roleArn": s.env["S3_ROLE_ARN"], "region": s.env["AWS_REGION"],
+		"endpoint": s.env["AWS_ENDPOINT_URL"], "stsEndpoint": sts, "pathStyleAccess": true,
+		"allowedLocations": []string{s.location()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(s.dir, "storage.json")
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// installed runs a client's install script and gives the fields of its last line.
+func installed(t testing.TB, client string, args ...string) []string {
+	t.Helper()
+	out, err := exec.Command(filepath.Join(root(t), "e2e", "clients", client, "install"), args...).Output()
+	if err != nil {
+		t.Fatalf("install %s: %v", client, err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return strings.Fields(ansi.ReplaceAllString(lines[len(lines)-1], ""))
+}
+
+var ansi = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// engine is one client as the stories call it: a Python and the script that wraps the client.
+type engine struct {
+	name   string
+	python string
+	env    []string
+}
+
+func pyiceberg(t testing.TB) engine { return engine{"pyiceberg", installed(t, "pyiceberg")[0], nil} }
+func duckdb(t testing.TB) engine    { return engine{"duckdb", installed(t, "duckdb")[0], nil} }
+func spark(t testing.TB) engine {
+	fields := installed(t, "spark", "4")
+	return engine{"spark", fields[0], []string{"JARS=" + fields[1], "SPARK_LOCAL_IP=127.0.0.1"}}
+}
+
+// run runs a script of this folder with the engine's Python against the server; it gives what it printed.
+func (e engine) run(t testing.TB, s *server, script string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), clientSecondsMax*time.Second)
+	defer cancel()
+	cmd := e.command(ctx, t, s, script, args...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s %s %v: %v\n%s\nserver:\n%s", e.name, script, args, err, tail(out.String()), tail(s.log.String()))
+	}
+	return out.String()
+}
+
+func (e engine) command(ctx context.Context, t testing.TB, s *server, script string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(ctx, e.python, append([]string{filepath.Join(root(t), "e2e", script)}, args...)...)
+	cmd.Env = append(cleanEnv(), e.env...)
+	cmd.Env = append(cmd.Env, "PYTHONDONTWRITEBYTECODE=1")
+	for key, value := range s.env {
+		cmd.Env = append(cmd.Env, key+"="+value)
+	}
+	cmd.Dir = t.TempDir()
+	return cmd
+}
+
+// smokeArgs are the settings that the smoke scripts take on their command lines.
+func (s *server) smokeArgs() []string {
+	return []string{
+		"credential=" + s.env["CATALOG_CREDENTIAL"], "scope=" + s.env["CATALOG_SCOPE"],
+		"oauth2-server-uri=" + s.env["CATALOG_OAUTH2__SERVER__URI"],
+	}
+}
+
+// catalogd runs a command of the binary with the server's client settings.
+func (s *server) catalogd(t testing.TB, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(binary(t), args...)
+	cmd.Env = cleanEnv()
+	for key, value := range s.env {
+		cmd.Env = append(cmd.Env, key+"="+value)
+	}
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("catalogd %v: %v\n%s%s", args, err, out, errs.String())
+	}
+	return string(out)
+}
+
+func tail(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if len(lines) > 60 {
+		lines = append([]string{fmt.Sprintf("(%d lines before)", len(lines)-60)}, lines[len(lines)-60:]...)
+	}
+	return strings.Join(lines, "\n")
+}
