@@ -1,0 +1,136 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/google/uuid"
+
+	"catalogd/internal/fault"
+)
+
+// Limits and fixed words of tokens.
+const (
+	tokenBytesMax = 8 << 10
+	tokenType     = "at+jwt" // RFC 9068; no other JWT of ours has it
+	audience      = "catalogd"
+
+	// TokenLifeDefault is the life of an access token where the setting says nothing.
+	TokenLifeDefault = time.Hour
+	// TokenLifeMax bounds the setting: a retired signing key is kept for so long.
+	TokenLifeMax = 24 * time.Hour
+
+	clockSkewMax = time.Minute // between servers, for "not before" and "issued at"
+)
+
+// claims is what our tokens say. They carry all that a request needs of its caller, so that checking one asks
+// nobody; whether the principal still exists is part of the read that each operation does anyway.
+type claims struct {
+	jwt.RegisteredClaims
+	Name     string `json:"name"`
+	ClientID string `json:"client_id"`
+	Scope    string `json:"scope,omitempty"`
+	Secret   string `json:"sec,omitempty"` // fingerprint of the stored secret that obtained it
+}
+
+// errExpired marks a token whose only fault is its age.
+var errExpired = fault.New(fault.Unauthenticated, "the token has expired; get a new one at /v1/oauth/tokens")
+
+// Authenticate gives the caller of a request from its Authorization header. fault.Unauthenticated when the header
+// has no good token of ours. It asks the database only when it does not know the token's key yet.
+func (t *Tokens) Authenticate(ctx context.Context, authorization string) (Principal, error) {
+	scheme, token, _ := strings.Cut(strings.TrimSpace(authorization), " ")
+	token = strings.TrimSpace(token)
+	switch {
+	case scheme == "":
+		return Principal{}, fault.New(fault.Unauthenticated,
+			"no token: send Authorization: Bearer with a token from /v1/oauth/tokens (client setting: credential=id:secret)")
+	case !strings.EqualFold(scheme, "Bearer"):
+		return Principal{}, fault.New(fault.Unauthenticated,
+			"this route takes Authorization: Bearer; exchange a client id and secret for a token at /v1/oauth/tokens")
+	case token == "" || token == "None" || token == "null" || token == "undefined":
+		return Principal{}, fault.New(fault.Unauthenticated,
+			"the client sent an empty token: set its credential (id:secret) or token")
+	}
+	c, err := t.parse(ctx, token)
+	if err != nil {
+		return Principal{}, err
+	}
+	if err := t.checkTimes(c); err != nil {
+		return Principal{}, err
+	}
+	return c.principal()
+}
+
+// parse checks everything about a token but its times.
+func (t *Tokens) parse(ctx context.Context, token string) (*claims, error) {
+	if len(token) > tokenBytesMax {
+		return nil, fault.New(fault.Unauthenticated, "the token is %d bytes long; at most %d are accepted", len(token), tokenBytesMax)
+	}
+	c := &claims{}
+	var keyProblem error
+	_, err := t.parser.ParseWithClaims(token, c, func(parsed *jwt.Token) (any, error) {
+		if typ, _ := parsed.Header["typ"].(string); typ != tokenType {
+			return nil, errors.New("not an access token")
+		}
+		kid, _ := parsed.Header["kid"].(string)
+		key, err := t.keys.find(ctx, kid)
+		keyProblem = err
+		return key, err
+	})
+	if keyProblem != nil {
+		// Not the token's fault when the keys cannot be read: then it is no 401, which clients take as final.
+		return nil, keyProblem
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.Unauthenticated, err, "the token is not one of this server's")
+	}
+	if c.Issuer != t.issuer || len(c.Audience) != 1 || c.Audience[0] != audience || c.ExpiresAt == nil {
+		return nil, fault.New(fault.Unauthenticated, "the token is not meant for this server")
+	}
+	return c, nil
+}
+
+// checkTimes refuses tokens outside their time; errExpired when they are merely old.
+func (t *Tokens) checkTimes(c *claims) error {
+	now := t.now()
+	if c.NotBefore != nil && now.Add(clockSkewMax).Before(c.NotBefore.Time) ||
+		c.IssuedAt != nil && now.Add(clockSkewMax).Before(c.IssuedAt.Time) {
+		return fault.New(fault.Unauthenticated, "the token is not valid yet; compare the servers' clocks")
+	}
+	if !now.Before(c.ExpiresAt.Time) {
+		return errExpired
+	}
+	return nil
+}
+
+func (c *claims) principal() (Principal, error) {
+	id, err := uuid.Parse(c.Subject)
+	if err != nil {
+		return Principal{}, fault.Wrap(fault.Unauthenticated, err, "the token names no principal")
+	}
+	return Principal{ID: id, Name: c.Name, Kind: Service, Roles: rolesOf(c.Scope), TokenID: c.ID}, nil
+}
+
+// issue signs a token for the account with the given roles active.
+func (t *Tokens) issue(ctx context.Context, a Account, roles RoleScope) (TokenAnswer, error) {
+	now := t.now().Truncate(time.Second)
+	token, err := t.keys.sign(ctx, &claims{
+		RegisteredClaims: jwt.RegisteredClaims{
+			Issuer: t.issuer, Subject: a.ID.String(), Audience: jwt.ClaimStrings{audience},
+			IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(t.life)), ID: uuid.NewString(),
+		},
+		Name: a.Name, ClientID: a.ClientID, Scope: roles.scope(), Secret: a.Secret.fingerprint(),
+	})
+	if err != nil {
+		return TokenAnswer{}, fmt.Errorf("issue token for %s: %w", a.Name, err)
+	}
+	return TokenAnswer{
+		AccessToken: token, TokenType: "bearer", IssuedTokenType: tokenTypeAccess,
+		ExpiresIn: int64(t.life / time.Second), Scope: roles.scope(),
+	}, nil
+}

@@ -1,0 +1,294 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"catalogd/internal/fault"
+)
+
+// The grants and token types that the token route knows.
+const (
+	grantClientCredentials = "client_credentials"
+	grantTokenExchange     = "urn:ietf:params:oauth:grant-type:token-exchange"
+	grantRefreshToken      = "refresh_token" // some clients send their access token as one
+	tokenTypeAccess        = "urn:ietf:params:oauth:token-type:access_token"
+	tokenTypeJWT           = "urn:ietf:params:oauth:token-type:jwt"
+)
+
+// The error codes of RFC 6749, section 5.2, and RFC 8693, section 2.2.2.
+const (
+	codeInvalidRequest   = "invalid_request"
+	codeInvalidClient    = "invalid_client"
+	codeInvalidGrant     = "invalid_grant"
+	codeInvalidScope     = "invalid_scope"
+	codeUnsupportedGrant = "unsupported_grant_type"
+)
+
+// Limits of the token route; the request's size is the endpoint's.
+const (
+	tokenFormFieldsMax  = 64
+	descriptionBytesMax = 500
+)
+
+// OAuthError is a refusal of the token route. It goes to the client as RFC 6749 writes it, not as the catalog's
+// errors are written.
+type OAuthError struct {
+	Code        string
+	Description string
+	Status      int
+}
+
+// Error gives code and description.
+func (e *OAuthError) Error() string { return e.Code + ": " + e.Description }
+
+func oauthError(code, format string, args ...any) *OAuthError {
+	status := http.StatusBadRequest
+	if code == codeInvalidClient {
+		status = http.StatusUnauthorized
+	}
+	return &OAuthError{Code: code, Description: printable(fmt.Sprintf(format, args...)), Status: status}
+}
+
+// printable keeps a description within the characters that RFC 6749 allows there (clients check) and within reason.
+func printable(text string) string {
+	if len(text) > descriptionBytesMax {
+		text = text[:descriptionBytesMax] + "..."
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '"' || r == '\\':
+			return '\''
+		case r < 0x20 || r > 0x7e:
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+// TokenAnswer is a token as the client gets it. Fields that are not known are absent, never null or "": clients
+// fail on both.
+type TokenAnswer struct {
+	AccessToken     string `json:"access_token"`
+	TokenType       string `json:"token_type"`
+	ExpiresIn       int64  `json:"expires_in"` // seconds
+	IssuedTokenType string `json:"issued_token_type"`
+	Scope           string `json:"scope,omitempty"`
+}
+
+// String hides the token.
+func (TokenAnswer) String() string { return "***" }
+
+// LogValue hides the token.
+func (TokenAnswer) LogValue() slog.Value { return slog.StringValue("***") }
+
+// TokenRequest is what the token route was sent.
+type TokenRequest struct {
+	Form          url.Values // from ParseTokenForm
+	Authorization string
+}
+
+// TokensConfig is what NewTokens needs.
+type TokensConfig struct {
+	Accounts AccountStore
+	Keys     *Keys
+	Secrets  *Secrets
+	Issuer   string           // "iss" of tokens; "" means catalogd. The same on all servers of one database.
+	Life     time.Duration    // of access tokens; 0 means TokenLifeDefault, more than TokenLifeMax is cut
+	Now      func() time.Time // nil: time.Now
+}
+
+// Tokens issues access tokens and checks them.
+type Tokens struct {
+	accounts AccountStore
+	keys     *Keys
+	secrets  *Secrets
+	issuer   string
+	life     time.Duration
+	now      func() time.Time
+	parser   *jwt.Parser
+}
+
+// NewTokens makes Tokens.
+func NewTokens(c TokensConfig) *Tokens {
+	if c.Issuer == "" {
+		c.Issuer = "catalogd"
+	}
+	if c.Life <= 0 {
+		c.Life = TokenLifeDefault
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &Tokens{
+		accounts: c.Accounts, keys: c.Keys, secrets: c.Secrets, issuer: c.Issuer, life: min(c.Life, TokenLifeMax), now: c.Now,
+		parser: jwt.NewParser(jwt.WithValidMethods([]string{AlgorithmEdDSA}), jwt.WithoutClaimsValidation(), jwt.WithStrictDecoding()),
+	}
+}
+
+// JWKS gives the public keys that tokens are signed with.
+func (t *Tokens) JWKS(ctx context.Context) (JWKS, error) { return t.keys.JWKS(ctx) }
+
+// ParseTokenForm reads the body of a token request. Every field is decoded once; one that cannot be decoded is
+// refused as a credential would be, because that is what it mostly is.
+func ParseTokenForm(body string) (url.Values, error) {
+	form := url.Values{}
+	for field := range strings.SplitSeq(strings.TrimSpace(body), "&") {
+		if field == "" {
+			continue
+		}
+		rawName, rawValue, _ := strings.Cut(field, "=")
+		name, err := url.QueryUnescape(rawName)
+		if err != nil {
+			return nil, oauthError(codeInvalidClient, "the form is not correctly encoded")
+		}
+		value, err := url.QueryUnescape(rawValue)
+		if err != nil {
+			return nil, oauthError(codeInvalidClient, "the form field %s is not correctly encoded: %% must be written %%25", name)
+		}
+		if form.Has(name) {
+			return nil, oauthError(codeInvalidRequest, "the form field %s is there twice", name)
+		}
+		if len(form) >= tokenFormFieldsMax {
+			return nil, oauthError(codeInvalidRequest, "the form has more than %d fields", tokenFormFieldsMax)
+		}
+		form.Set(name, value)
+	}
+	return form, nil
+}
+
+// Issue answers a token request. Refusals are *OAuthError; any other error means that the server could not decide,
+// which clients must not take for a refusal.
+func (t *Tokens) Issue(ctx context.Context, r TokenRequest) (TokenAnswer, error) {
+	switch grant := r.Form.Get("grant_type"); grant {
+	case grantClientCredentials:
+		return t.issueForClient(ctx, r)
+	case grantTokenExchange:
+		if err := checkExchange(r.Form); err != nil {
+			return TokenAnswer{}, err
+		}
+		return t.exchange(ctx, r, r.Form.Get("subject_token"))
+	case grantRefreshToken:
+		if r.Form.Get("refresh_token") == "" {
+			return TokenAnswer{}, oauthError(codeInvalidRequest, "the form field refresh_token is missing")
+		}
+		return t.exchange(ctx, r, r.Form.Get("refresh_token"))
+	case "":
+		return TokenAnswer{}, oauthError(codeInvalidRequest, "the form field grant_type is missing")
+	default:
+		return TokenAnswer{}, oauthError(codeUnsupportedGrant, "grant_type %s is not supported; %s and %s are",
+			grant, grantClientCredentials, grantTokenExchange)
+	}
+}
+
+func (t *Tokens) issueForClient(ctx context.Context, r TokenRequest) (TokenAnswer, error) {
+	wish, refused := parseScope(r.Form.Get("scope"))
+	if refused != nil {
+		return TokenAnswer{}, refused
+	}
+	account, err := t.client(ctx, r)
+	if err != nil {
+		return TokenAnswer{}, err
+	}
+	roles, refused := wish.grant(account, nil)
+	if refused != nil {
+		return TokenAnswer{}, refused
+	}
+	return t.issue(ctx, account, roles)
+}
+
+func checkExchange(form url.Values) error {
+	if form.Get("subject_token") == "" {
+		return oauthError(codeInvalidRequest, "the form field subject_token is missing")
+	}
+	for _, field := range []string{"subject_token_type", "requested_token_type"} {
+		switch kind := form.Get(field); kind {
+		case "", tokenTypeAccess, tokenTypeJWT:
+		default:
+			return oauthError(codeInvalidRequest, "%s %s is not supported; %s is", field, kind, tokenTypeAccess)
+		}
+	}
+	return nil
+}
+
+// exchange gives a new token for one of ours. Who asks must be whom the token names, shown by the client's
+// credentials, which make an expired token acceptable too, or by a live token. The new token is never wider than
+// the old one.
+func (t *Tokens) exchange(ctx context.Context, r TokenRequest, subjectToken string) (TokenAnswer, error) {
+	wish, refused := parseScope(r.Form.Get("scope"))
+	if refused != nil {
+		return TokenAnswer{}, refused
+	}
+	subject, err := t.parse(ctx, subjectToken)
+	if fault.Is(err, fault.Unauthenticated) {
+		return TokenAnswer{}, oauthError(codeInvalidGrant, "subject_token: %s", fault.Message(err))
+	}
+	if err != nil {
+		return TokenAnswer{}, err
+	}
+	var account Account
+	if hasCredentials(r) {
+		account, err = t.client(ctx, r)
+	} else {
+		account, err = t.bearer(ctx, r.Authorization, subject)
+	}
+	if err != nil {
+		return TokenAnswer{}, err
+	}
+	if account.ID.String() != subject.Subject {
+		return TokenAnswer{}, oauthError(codeInvalidGrant, "subject_token belongs to another principal")
+	}
+	if err := t.checkTimes(subject); err != nil && !errors.Is(err, errExpired) {
+		return TokenAnswer{}, oauthError(codeInvalidGrant, "subject_token: %s", fault.Message(err))
+	}
+	within := rolesOf(subject.Scope)
+	roles, refused := wish.grant(account, &within)
+	if refused != nil {
+		return TokenAnswer{}, refused
+	}
+	return t.issue(ctx, account, roles)
+}
+
+// bearer accepts the live token in the header, or the subject token itself when there is no header. A token that
+// was obtained with a secret which has been replaced since is not accepted: replacing the secret ends its sessions.
+func (t *Tokens) bearer(ctx context.Context, authorization string, subject *claims) (Account, error) {
+	shown := subject
+	if strings.TrimSpace(authorization) != "" {
+		_, token, _ := strings.Cut(strings.TrimSpace(authorization), " ")
+		parsed, err := t.parse(ctx, strings.TrimSpace(token))
+		if fault.Is(err, fault.Unauthenticated) {
+			return Account{}, oauthError(codeInvalidClient, "the Authorization header: %s", fault.Message(err))
+		}
+		if err != nil {
+			return Account{}, err
+		}
+		shown = parsed
+	}
+	for _, c := range []*claims{shown, subject} {
+		if err := t.checkTimes(c); err != nil {
+			return Account{}, oauthError(codeInvalidClient, "%s", fault.Message(err))
+		}
+	}
+	principal, err := shown.principal()
+	if err != nil {
+		return Account{}, oauthError(codeInvalidClient, "%s", fault.Message(err))
+	}
+	account, err := t.accounts.FindAccountByID(ctx, principal.ID)
+	switch {
+	case fault.Is(err, fault.NotFound) || err == nil && account.Kind != Service:
+		return Account{}, oauthError(codeInvalidClient, "the principal of the token no longer exists")
+	case err != nil:
+		return Account{}, fmt.Errorf("find account of token: %w", err)
+	case account.Secret.fingerprint() != shown.Secret || account.Secret.fingerprint() != subject.Secret:
+		return Account{}, oauthError(codeInvalidClient, "the secret of this principal was replaced; log in with the new one")
+	}
+	return account, nil
+}
