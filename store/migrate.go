@@ -1,0 +1,123 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"catalogd/internal/fault"
+	"catalogd/migrations"
+)
+
+// versionTable is goose's record of the steps that were taken; it lies in our schema.
+const versionTable = "schema_versions"
+
+// newerStepsMax is how many steps the schema may be ahead of the binary: steps first add and only the next one takes
+// away, so one newer step still serves this binary while a new one is rolled out.
+const newerStepsMax = 1
+
+const sqlSchemaExists = `SELECT to_regnamespace('catalogd') IS NOT NULL`
+
+// The lock keeps two servers from making the schema at once, which IF NOT EXISTS does not.
+const sqlLockSchema = `SELECT pg_advisory_xact_lock(hashtextextended('catalogd schema', 0))`
+
+const sqlCreateSchema = `CREATE SCHEMA IF NOT EXISTS catalogd`
+
+// Migrate brings the database to the newest schema. Several servers may do so at once; one does the work. The URL
+// must lead to Postgres itself and not through a transaction pooler.
+func Migrate(ctx context.Context, url string) error {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return fault.New(fault.Internal, "database.direct_url or database.url is not a usable Postgres connection string")
+	}
+	config.RuntimeParams["search_path"] = schemaName
+	config.RuntimeParams["application_name"] = "catalogd migrate"
+	db := stdlib.OpenDB(*config)
+	defer db.Close()
+	if err := createSchema(ctx, db); err != nil {
+		return fmt.Errorf("create the schema %s: %w", schemaName, translate(err))
+	}
+	locker, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		return fmt.Errorf("make the migration lock: %w", err)
+	}
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.Files,
+		goose.WithSessionLocker(locker), goose.WithTableName(versionTable),
+		goose.WithDisableGlobalRegistry(true), goose.WithSlog(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return fmt.Errorf("read the migrations: %w", err)
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("migrate the database: %w", translate(err))
+	}
+	return nil
+}
+
+// createSchema asks first: a role that may not create schemas can then use one that an administrator made for it.
+func createSchema(ctx context.Context, db *sql.DB) error {
+	var exists bool
+	if err := db.QueryRowContext(ctx, sqlSchemaExists).Scan(&exists); err != nil || exists {
+		return err
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if _, err = tx.ExecContext(ctx, sqlLockSchema); err == nil {
+		_, err = tx.ExecContext(ctx, sqlCreateSchema)
+	}
+	if err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+const sqlVersionTableExists = `SELECT to_regclass('catalogd.schema_versions') IS NOT NULL`
+
+const sqlSchemaVersion = `SELECT coalesce(max(version_id), 0) FROM catalogd.schema_versions WHERE is_applied`
+
+// SchemaVersion gives the number of the newest step that the database has taken; 0 when it has taken none.
+func (s *Store) SchemaVersion(ctx context.Context) (int64, error) {
+	var version int64
+	err := s.read(ctx, func(q querier) error {
+		var exists bool
+		if err := q.QueryRow(ctx, sqlVersionTableExists).Scan(&exists); err != nil || !exists {
+			return err
+		}
+		return q.QueryRow(ctx, sqlSchemaVersion).Scan(&version)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("read the schema's version: %w", err)
+	}
+	return version, nil
+}
+
+// CheckSchema refuses to work on a schema that this binary does not fit: one that is older, or more than one step
+// newer. The messages say what to do.
+func (s *Store) CheckSchema(ctx context.Context) error {
+	version, err := s.SchemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	return checkVersion(version, migrations.Latest())
+}
+
+func checkVersion(database, binary int64) error {
+	switch {
+	case database < binary:
+		return fault.New(fault.Internal,
+			"the database's schema is at version %d and this catalogd needs %d: run `catalogd migrate` or set database.migrate: true",
+			database, binary)
+	case database > binary+newerStepsMax:
+		return fault.New(fault.Internal,
+			"the database's schema is at version %d, too new for this catalogd, which knows %d: install the newer catalogd", database, binary)
+	}
+	return nil
+}

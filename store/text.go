@@ -1,0 +1,39 @@
+package store
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// impossible stands for a name that Postgres cannot even be asked about. No name holds a control character, so it is
+// found nowhere.
+const impossible = "\x01"
+
+// lookup makes a name safe to ask for: one that Postgres could not hold becomes one that is not there, so a miss is
+// a miss and not an error.
+func lookup(name string) string {
+	if utf8.ValidString(name) && !strings.Contains(name, "\x00") {
+		return name
+	}
+	return impossible
+}
+
+func lookupAll(names []string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = lookup(name)
+	}
+	return out
+}
+
+// storable makes text for people safe to keep: subjects of refused attempts hold whatever a caller sent.
+func storable(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// after makes the last name of a page safe to compare with. A stored name never holds U+0000, so whatever follows
+// one does not change which names come later.
+func after(name string) string {
+	name, _, _ = strings.Cut(name, "\x00")
+	return strings.ToValidUTF8(name, "\uFFFD")
+}
