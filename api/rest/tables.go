@@ -1,0 +1,231 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/url"
+
+	"catalogd/api"
+	"catalogd/catalog"
+	"catalogd/catalog/commit"
+	"catalogd/internal/fault"
+	"catalogd/vending"
+)
+
+type listTablesResult struct {
+	Identifiers   []catalog.Identifier `json:"identifiers"`
+	NextPageToken *string              `json:"next-page-token"`
+}
+
+// listTables answers the tables of a namespace, never its views.
+func (h *handlers) listTables(w http.ResponseWriter, r *http.Request) error {
+	warehouse, ns, err := namespaceOf(r)
+	if err != nil {
+		return err
+	}
+	query, err := api.Query(r)
+	if err != nil {
+		return err
+	}
+	paging, err := api.PagingOf(query)
+	if err != nil {
+		return err
+	}
+	identifiers, err := h.Service.ListTables(r.Context(), api.CallerOf(r), warehouse, ns, paging.Page())
+	if err != nil {
+		return err
+	}
+	page, next := api.CutPage(paging, identifiers, func(id catalog.Identifier) string { return id.Name })
+	return api.JSON(w, r, http.StatusOK, listTablesResult{Identifiers: page, NextPageToken: next})
+}
+
+// createTable makes a table or stages one.
+func (h *handlers) createTable(w http.ResponseWriter, r *http.Request) error {
+	warehouse, ns, err := namespaceOf(r)
+	if err != nil {
+		return err
+	}
+	body, err := api.ReadBody(r)
+	if err != nil {
+		return err
+	}
+	request, err := commit.DecodeCreateRequest(body)
+	if err != nil {
+		return err
+	}
+	api.Annotate(r, warehouse, catalog.Identifier{Namespace: ns, Name: request.Name}.String())
+	loaded, err := h.Service.CreateTable(r.Context(), api.CallerOf(r), catalog.CreateTableRequest{
+		Warehouse: warehouse, Namespace: ns, Stage: request.StageCreate, Delegated: delegated(r), Body: request,
+	})
+	if err != nil {
+		return err
+	}
+	return writeLoadedTable(w, r, loaded)
+}
+
+// loadTable answers a table's metadata, or 304 when the client has it already.
+func (h *handlers) loadTable(w http.ResponseWriter, r *http.Request) error {
+	warehouse, ident, err := identifierOf(r, "table")
+	if err != nil {
+		return err
+	}
+	query, err := api.Query(r)
+	if err != nil {
+		return err
+	}
+	mode, err := snapshotsModeOf(query)
+	if err != nil {
+		return err
+	}
+	loaded, err := h.Service.LoadTable(r.Context(), api.CallerOf(r), catalog.LoadTableRequest{
+		Warehouse: warehouse, Ident: ident, Snapshots: mode, Delegated: delegated(r), IfNoneMatch: api.IfNoneMatch(r),
+	})
+	if err != nil {
+		return err
+	}
+	if loaded.NotModified {
+		return api.NotModified(w, loaded.ETag)
+	}
+	return writeLoadedTable(w, r, loaded)
+}
+
+func snapshotsModeOf(query url.Values) (catalog.SnapshotsMode, error) {
+	switch mode := catalog.SnapshotsMode(query.Get("snapshots")); mode {
+	case "":
+		return catalog.SnapshotsAll, nil
+	case catalog.SnapshotsAll, catalog.SnapshotsRefs:
+		return mode, nil
+	default:
+		return "", fault.New(fault.BadRequest, "snapshots must be %q or %q", catalog.SnapshotsAll, catalog.SnapshotsRefs)
+	}
+}
+
+// tableExists answers HEAD: 204 or an error without a body.
+func (h *handlers) tableExists(w http.ResponseWriter, r *http.Request) error {
+	warehouse, ident, err := identifierOf(r, "table")
+	if err != nil {
+		return err
+	}
+	if err := h.Service.TableExists(r.Context(), api.CallerOf(r), warehouse, ident); err != nil {
+		return err
+	}
+	return api.NoContent(w)
+}
+
+// dropTable takes a table out of the catalog.
+func (h *handlers) dropTable(w http.ResponseWriter, r *http.Request) error {
+	warehouse, ident, err := identifierOf(r, "table")
+	if err != nil {
+		return err
+	}
+	query, err := api.Query(r)
+	if err != nil {
+		return err
+	}
+	purge, err := api.Flag(query, "purgeRequested")
+	if err != nil {
+		return err
+	}
+	err = h.Service.DropTable(r.Context(), api.CallerOf(r), catalog.DropTableRequest{
+		Warehouse: warehouse, Ident: ident, Purge: purge,
+	})
+	if err != nil {
+		return err
+	}
+	return api.NoContent(w)
+}
+
+type renameTableRequest struct {
+	Source      *catalog.Identifier `json:"source"`
+	Destination *catalog.Identifier `json:"destination"`
+}
+
+// renameTable moves a table's name, within the warehouse.
+func (h *handlers) renameTable(w http.ResponseWriter, r *http.Request) error {
+	warehouse, err := warehouseOf(r)
+	if err != nil {
+		return err
+	}
+	var request renameTableRequest
+	if err := api.DecodeJSON(r, &request); err != nil {
+		return err
+	}
+	if request.Source == nil || request.Destination == nil {
+		return fault.New(fault.BadRequest, "source and destination are required")
+	}
+	api.Annotate(r, warehouse, request.Source.String())
+	err = h.Service.RenameTable(r.Context(), api.CallerOf(r), catalog.RenameTableRequest{
+		Warehouse: warehouse, From: *request.Source, To: *request.Destination,
+	})
+	if err != nil {
+		return err
+	}
+	return api.NoContent(w)
+}
+
+// loadTableTail is what follows the metadata in a LoadTableResult. Config holds strings only: Java fails on others.
+type loadTableTail struct {
+	Config             map[string]string   `json:"config"`
+	StorageCredentials []storageCredential `json:"storage-credentials"`
+}
+
+type storageCredential struct {
+	Prefix string            `json:"prefix"`
+	Config map[string]string `json:"config"`
+}
+
+func storageCredentials(credentials ...vending.Credentials) []storageCredential {
+	out := make([]storageCredential, len(credentials))
+	for i, c := range credentials {
+		out[i] = storageCredential{Prefix: c.Prefix, Config: c.Config}
+	}
+	return out
+}
+
+// writeLoadedTable writes a LoadTableResult around the metadata's own text, which is never decoded again: 19-digit
+// ids, unknown fields and absent members stay as they are.
+func writeLoadedTable(w http.ResponseWriter, r *http.Request, t catalog.LoadedTable) error {
+	tail := loadTableTail{Config: t.Config, StorageCredentials: []storageCredential{}}
+	if tail.Config == nil {
+		tail.Config = map[string]string{}
+	}
+	if t.Credentials != nil {
+		tail.StorageCredentials = storageCredentials(*t.Credentials)
+		api.NoStore(w)
+	}
+	tailText, err := marshal(tail)
+	if err != nil {
+		return err
+	}
+	head, err := metadataHead(t.MetadataLocation)
+	if err != nil {
+		return err
+	}
+	api.SetETag(w, t.ETag)
+	tailText[0] = ',' // instead of its brace: it goes on where the metadata ends
+	return api.RawJSON(w, r, head, t.Metadata, tailText)
+}
+
+// metadataHead opens an answer up to where the metadata's text follows. A staged table has no location.
+func metadataHead(location string) ([]byte, error) {
+	if location == "" {
+		return []byte(`{"metadata":`), nil
+	}
+	text, err := marshal(location)
+	if err != nil {
+		return nil, err
+	}
+	return bytes.Join([][]byte{[]byte(`{"metadata-location":`), text, []byte(`,"metadata":`)}, nil), nil
+}
+
+// marshal is json.Marshal without escapes for HTML: locations hold ampersands.
+func marshal(v any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "the answer could not be encoded")
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}

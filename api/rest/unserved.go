@@ -1,0 +1,81 @@
+package rest
+
+import (
+	"net/http"
+
+	"catalogd/api"
+	"catalogd/catalog"
+	"catalogd/internal/fault"
+)
+
+// unserved are the routes that the specification has and this server does not do yet. They are not announced; clients
+// that call them all the same get an answer of the right shape, so that engines which probe for views go on.
+func (h *handlers) unserved() []api.Endpoint {
+	const get, head, post, del = http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete
+	return v1(
+		api.Endpoint{Method: get, Pattern: namespaceRoute + "/views", Operation: "list-views", Handler: h.listNoViews},
+		api.Endpoint{Method: get, Pattern: viewRoute, Operation: "load-view", Handler: noSuchView},
+		api.Endpoint{Method: head, Pattern: viewRoute, Operation: "view-exists", Handler: noSuchView},
+		api.Endpoint{Method: del, Pattern: viewRoute, Operation: "drop-view", Handler: noSuchView},
+		refused(post, namespaceRoute+"/views", "create-view", "views"),
+		refused(post, viewRoute, "replace-view", "views"),
+		refused(post, "/{prefix}/views/rename", "rename-view", "views"),
+		refused(post, namespaceRoute+"/register-view", "register-view", "views"),
+		refused(post, namespaceRoute+"/register", "register-table", "registering tables"),
+		refused(post, tableRoute+"/unregister", "unregister-table", "unregistering tables"),
+		refused(post, tableRoute+"/sign", "sign-request", "remote signing"),
+		refused(post, "/aws/s3/sign", "sign-s3-request", "remote signing"),
+		refused(post, tableRoute+"/plan", "plan-scan", "scan planning"),
+		refused(get, tableRoute+"/plan/{plan-id}", "fetch-plan", "scan planning"),
+		refused(del, tableRoute+"/plan/{plan-id}", "cancel-plan", "scan planning"),
+		refused(post, tableRoute+"/tasks", "fetch-scan-tasks", "scan planning"),
+		refused(get, namespaceRoute+"/functions", "list-functions", "functions"),
+		refused(get, namespaceRoute+"/functions/{function}", "load-function", "functions"),
+
+		// A client that does not escape a slash in a name ends up below the name's first half.
+		api.Endpoint{Method: get, Pattern: tableRoute + "/*", Operation: "load-table-below", Handler: noSuchTable},
+		api.Endpoint{Method: head, Pattern: tableRoute + "/*", Operation: "table-exists-below", Handler: noSuchTable},
+		api.Endpoint{Method: del, Pattern: tableRoute + "/*", Operation: "drop-table-below", Handler: noSuchTable},
+	)
+}
+
+// refused is a row that answers 406.
+func refused(method, pattern, operation, what string) api.Endpoint {
+	return api.Endpoint{Method: method, Pattern: pattern, Operation: operation,
+		Handler: func(http.ResponseWriter, *http.Request) error {
+			return fault.New(fault.Unsupported, "this server does not do %s yet; %s/config lists what it does", what, catalogV1)
+		}}
+}
+
+// listNoViews: there are no views, so the list of a namespace that exists is empty. Old clients ask unasked and would
+// fail on anything else.
+func (h *handlers) listNoViews(w http.ResponseWriter, r *http.Request) error {
+	warehouse, ns, err := namespaceOf(r)
+	if err != nil {
+		return err
+	}
+	if err := h.Service.NamespaceExists(r.Context(), api.CallerOf(r), warehouse, ns); err != nil {
+		return err
+	}
+	return api.JSON(w, r, http.StatusOK, listTablesResult{Identifiers: []catalog.Identifier{}})
+}
+
+func noSuchView(_ http.ResponseWriter, r *http.Request) error {
+	_, ident, err := identifierOf(r, "view")
+	if err != nil {
+		return err
+	}
+	return fault.New(fault.NoSuchView, "View does not exist: %s", ident)
+}
+
+func noSuchTable(_ http.ResponseWriter, r *http.Request) error {
+	_, ident, err := identifierOf(r, "table")
+	if err != nil {
+		return err
+	}
+	rest, err := api.Param(r, "*")
+	if err != nil {
+		return err
+	}
+	return fault.New(fault.NoSuchTable, "Table does not exist: %s/%s (a slash in a name is written %%2F in paths)", ident, rest)
+}

@@ -1,0 +1,17 @@
+// Package openapi holds the OpenAPI documents that this server answers to: the Iceberg REST catalog's, pinned, and our
+// own of the management API. Tests compare the endpoint tables with them; nothing reads them at run time but the
+// routes that show them.
+package openapi
+
+import "embed"
+
+// Names of the documents in Files.
+const (
+	IcebergFile    = "iceberg-rest.yaml"
+	ManagementFile = "management.yaml"
+)
+
+// Files holds the documents.
+//
+//go:embed *.yaml
+var Files embed.FS
