@@ -25,7 +25,7 @@ const (
 
 // connection says which server a command talks to and as whom: flags, else the variables of a client.env.
 type connection struct {
-	server, token, warehouse, output string
+	server, token, credentialFile, warehouse, output string
 }
 
 // connectionFlags adds what every administering command has.
@@ -33,6 +33,7 @@ func (c *call) connectionFlags(fs *flag.FlagSet) *connection {
 	k := &connection{}
 	fs.StringVar(&k.server, "server", "", "`url` of the server (default: CATALOGD_MANAGEMENT_URI)")
 	fs.StringVar(&k.token, "token", "", "access `token` (default: CATALOGD_PAT, else CATALOG_CREDENTIAL is exchanged for one)")
+	fs.StringVar(&k.credentialFile, "credential-file", "", "`file` with ID:SECRET to exchange for a token, as bootstrap writes it")
 	fs.StringVar(&k.output, "output", "table", "`format`: table or json")
 	return k
 }
@@ -70,21 +71,30 @@ func (c *call) connect(ctx context.Context, k *connection) (*admin, error) {
 		base += managementPath
 	}
 	a := &admin{base: base, token: k.token, http: &http.Client{Timeout: adminRequestTime}}
-	if a.token == "" {
-		a.token = c.lookup("CATALOGD_PAT")
-	}
-	if a.token != "" {
+	credential := ""
+	switch {
+	case a.token != "":
 		return a, nil
+	case k.credentialFile != "":
+		body, err := readSmallFile(k.credentialFile)
+		if err != nil {
+			return nil, fmt.Errorf("credential: %w", err)
+		}
+		credential = strings.TrimSpace(body)
+	case c.lookup("CATALOGD_PAT") != "":
+		a.token = c.lookup("CATALOGD_PAT")
+		return a, nil
+	default:
+		credential = c.lookup("CATALOG_CREDENTIAL")
 	}
-	return a, a.login(ctx, c)
+	return a, a.login(ctx, c, credential)
 }
 
-// login exchanges the client credential of the environment for a token.
-func (a *admin) login(ctx context.Context, c *call) error {
-	credential := c.lookup("CATALOG_CREDENTIAL")
+// login exchanges a client credential for a token.
+func (a *admin) login(ctx context.Context, c *call, credential string) error {
 	id, secret, found := strings.Cut(credential, ":")
 	if !found {
-		return wrongUsage("no token: give --token, or set CATALOGD_PAT or CATALOG_CREDENTIAL=ID:SECRET")
+		return wrongUsage("no token: give --token or --credential-file, or set CATALOGD_PAT or CATALOG_CREDENTIAL=ID:SECRET")
 	}
 	at := c.lookup("CATALOG_OAUTH2__SERVER__URI")
 	if at == "" || !strings.HasPrefix(a.base, strings.TrimSuffix(at, tokenPath)) {

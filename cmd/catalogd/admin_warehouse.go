@@ -39,6 +39,7 @@ func warehouseCreate(ctx context.Context, c *call) error {
 	fs.Var(&allowed, "allowed-location", "further `url` that tables may use; may be given several times")
 	props := pairsFlag{}
 	fs.Var(props, "property", "property `key=value`; may be given several times")
+	ifMissing := fs.Bool("if-missing", false, "a warehouse of that name is no failure; it is left as it is")
 	args, err := c.parse(fs, 1, 1)
 	if err != nil {
 		return err
@@ -57,7 +58,8 @@ func warehouseCreate(ctx context.Context, c *call) error {
 		return err
 	}
 	body := map[string]any{"catalog": warehouseBody{Type: "INTERNAL", Name: args[0], Properties: all, Storage: info}}
-	if err := a.do(ctx, http.MethodPost, []string{"catalogs"}, body, nil); err != nil {
+	err = a.do(ctx, http.MethodPost, []string{"catalogs"}, body, nil)
+	if err != nil && !(*ifMissing && isRefusal(err, http.StatusConflict)) {
 		return err
 	}
 	return c.printWarehouse(ctx, a, k, args[0])
