@@ -61,6 +61,11 @@ func Param(r *http.Request, name string) (string, error) {
 	return decoded, nil
 }
 
+// hasEmptyParam tells that a segment which should be a name is empty: chi lets "//" pass as one.
+func hasEmptyParam(r *http.Request) bool {
+	return slices.Contains(chi.RouteContext(r.Context()).URLParams.Values, "")
+}
+
 // Query gives the parsed query. One that cannot be parsed is fault.BadRequest, not an empty one.
 func Query(r *http.Request) (url.Values, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)

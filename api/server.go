@@ -35,7 +35,7 @@ func NewServer(c ServerConfig) (*Server, error) {
 	s.router.NotFound(s.notFound)
 	s.router.MethodNotAllowed(s.methodNotAllowed)
 	for _, e := range c.Endpoints {
-		handler := endpointHandler(e, c.Authenticator)
+		handler := s.endpointHandler(e, c.Authenticator)
 		for _, pattern := range patternsOf(e) {
 			s.router.Method(e.Method, pattern, handler)
 		}
@@ -48,13 +48,17 @@ func NewServer(c ServerConfig) (*Server, error) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
 // endpointHandler wraps a row's handler, outermost first: operation's name, limits, authentication, the handler.
-func endpointHandler(e Endpoint, authenticator Authenticator) http.HandlerFunc {
+func (s *Server) endpointHandler(e Endpoint, authenticator Authenticator) http.HandlerFunc {
 	next := e.Handler
 	if e.Access != Public {
 		next = authenticate(authenticator, next)
 	}
 	next = limit(e, next)
 	return func(w http.ResponseWriter, r *http.Request) {
+		if hasEmptyParam(r) {
+			s.notFound(w, r)
+			return
+		}
 		eventOf(r.Context()).operation = e.Operation
 		if err := next(w, r); err != nil {
 			fail(w, r, err)

@@ -1,0 +1,56 @@
+package api
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"catalogd/internal/fault"
+)
+
+func TestDecodeJSON(t *testing.T) {
+	type request struct {
+		Name  string            `json:"name"`
+		Count int64             `json:"count"`
+		Props map[string]string `json:"properties"`
+		Inner struct {
+			List []string `json:"list"`
+		} `json:"inner"`
+	}
+	for _, c := range []struct{ body, message string }{
+		{`{"name":"a","count":9007199254740993,"unknown":{"x":[1]}}`, ""},
+		{"", "missing"},
+		{"{", "not valid JSON"},
+		{`{"name":"a"}}`, "more than one"},
+		{`{"name":"a"}{}`, "more than one"},
+		{`{"name":"a"} x`, "more than one"},
+		{`[]`, "request body has the wrong type: array is not an object"},
+		{`{"name":1}`, "name has the wrong type: number is not a string"},
+		{`{"count":"1"}`, "count has the wrong type: string is not an integer"},
+		{`{"count":1e400}`, "count has the wrong type"},
+		{`{"inner":{"list":"x"}}`, "inner.list has the wrong type: string is not a list"},
+		{`{"properties":{"a":1}}`, "properties has the wrong type: number is not a string"},
+		{"{\"name\":\"\xff\"}", "not UTF-8"},
+		{strings.Repeat("[", 100000), "not valid JSON"},
+	} {
+		var v request
+		err := DecodeJSON(httptest.NewRequest("POST", "/", strings.NewReader(c.body)), &v)
+		switch {
+		case c.message == "" && err != nil:
+			t.Errorf("%.40q: %v", c.body, err)
+		case c.message != "" && (!fault.Is(err, fault.BadRequest) || !strings.Contains(fault.Message(err), c.message)):
+			t.Errorf("%.40q: %v, want %q", c.body, err, c.message)
+		case c.message == "" && v.Count != 9007199254740993:
+			t.Errorf("%.40q: count is %d", c.body, v.Count)
+		}
+	}
+}
+
+func TestDecodeJSON_CompressedBodiesAreRefused(t *testing.T) {
+	r := httptest.NewRequest("POST", "/", strings.NewReader("{}"))
+	r.Header.Set("Content-Encoding", "gzip")
+	var v any
+	if err := DecodeJSON(r, &v); !fault.Is(err, fault.BadRequest) {
+		t.Errorf("gzip: %v", err)
+	}
+}
