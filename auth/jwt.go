@@ -35,6 +35,8 @@ type claims struct {
 	ClientID string `json:"client_id"`
 	Scope    string `json:"scope,omitempty"`
 	Secret   string `json:"sec,omitempty"` // fingerprint of the stored secret that obtained it
+
+	kid string // of the key that signed it
 }
 
 // errExpired marks a token whose only fault is its age.
@@ -56,6 +58,9 @@ func (t *Tokens) Authenticate(ctx context.Context, authorization string) (Princi
 		return Principal{}, fault.New(fault.Unauthenticated,
 			"the client sent an empty token: set its credential (id:secret) or token")
 	}
+	if p, ok := t.checked.find(token, t.keys, t.now()); ok {
+		return p, nil
+	}
 	c, err := t.parse(ctx, token)
 	if err != nil {
 		return Principal{}, err
@@ -63,7 +68,11 @@ func (t *Tokens) Authenticate(ctx context.Context, authorization string) (Princi
 	if err := t.checkTimes(c); err != nil {
 		return Principal{}, err
 	}
-	return c.principal()
+	p, err := c.principal()
+	if err == nil {
+		t.checked.keep(token, checkedToken{principal: p, kid: c.kid, expiresAt: c.ExpiresAt.Time})
+	}
+	return p, err
 }
 
 // parse checks everything about a token but its times.
@@ -79,7 +88,7 @@ func (t *Tokens) parse(ctx context.Context, token string) (*claims, error) {
 		}
 		kid, _ := parsed.Header["kid"].(string)
 		key, err := t.keys.find(ctx, kid)
-		keyProblem = err
+		c.kid, keyProblem = kid, err
 		return key, err
 	})
 	if keyProblem != nil {

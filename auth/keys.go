@@ -112,6 +112,16 @@ func (k *Keys) find(ctx context.Context, kid string) (ed25519.PublicKey, error) 
 	return nil, fault.New(fault.Unauthenticated, "the token was signed with a key that this server does not have")
 }
 
+// has tells whether a key id is among those that were read last.
+func (k *Keys) has(kid string) bool {
+	set := k.set.Load()
+	if set == nil {
+		return false
+	}
+	_, ok := set.public[kid]
+	return ok
+}
+
 func (k *Keys) readSeldom(ctx context.Context) (*keySet, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

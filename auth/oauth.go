@@ -115,6 +115,7 @@ type Tokens struct {
 	life     time.Duration
 	now      func() time.Time
 	parser   *jwt.Parser
+	checked  checkedTokens
 }
 
 // NewTokens makes Tokens.
@@ -271,6 +272,9 @@ func (t *Tokens) bearer(ctx context.Context, authorization string, subject *clai
 			return Account{}, err
 		}
 		shown = parsed
+	}
+	if shown.Subject != subject.Subject {
+		return Account{}, oauthError(codeInvalidGrant, "subject_token belongs to another principal")
 	}
 	for _, c := range []*claims{shown, subject} {
 		if err := t.checkTimes(c); err != nil {

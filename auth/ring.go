@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"log/slog"
 
 	"catalogd/internal/fault"
@@ -142,11 +143,12 @@ func (r *Ring) key(id []byte) (ringKey, bool) {
 	return ringKey{}, false
 }
 
-// sealedWith is the associated data: the blob's own head and the place, each part ended so that none runs into the next.
+// sealedWith is the associated data: the blob's own head and the place, with a length so that no table's name runs
+// into a row's.
 func sealedWith(at Place, blob []byte) []byte {
 	data := append([]byte(nil), blob[:1+ringIDBytes]...)
+	data = binary.BigEndian.AppendUint32(data, uint32(len(at.Table)))
 	data = append(data, at.Table...)
-	data = append(data, 0)
 	return append(data, at.Row...)
 }
 

@@ -1,0 +1,101 @@
+package auth
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"catalogd/internal/fault"
+)
+
+// fakeStore keeps accounts and keys in memory and counts what it is asked.
+type fakeStore struct {
+	mu       sync.Mutex
+	accounts map[uuid.UUID]Account
+	keys     []StoredKey
+	keyReads int
+	finds    int
+	problem  error // every call fails with it
+}
+
+func (s *fakeStore) find(match func(Account) bool) (Account, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.finds++
+	if s.problem != nil {
+		return Account{}, s.problem
+	}
+	for _, a := range s.accounts {
+		if match(a) {
+			return a, nil
+		}
+	}
+	return Account{}, fault.New(fault.NotFound, "no such account")
+}
+
+func (s *fakeStore) FindAccountByClientID(_ context.Context, id string) (Account, error) {
+	return s.find(func(a Account) bool { return a.ClientID == id })
+}
+
+func (s *fakeStore) FindAccountByID(_ context.Context, id uuid.UUID) (Account, error) {
+	return s.find(func(a Account) bool { return a.ID == id })
+}
+
+func (s *fakeStore) SigningKeys(context.Context) ([]StoredKey, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keyReads++
+	return append([]StoredKey(nil), s.keys...), s.problem
+}
+
+func (s *fakeStore) AddSigningKey(_ context.Context, k StoredKey) ([]StoredKey, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.keys) == 0 {
+		s.keys = append(s.keys, k)
+	}
+	return append([]StoredKey(nil), s.keys...), s.problem
+}
+
+// bench is a token route over fakes with a clock that tests move.
+type bench struct {
+	store   *fakeStore
+	ring    *Ring
+	secrets *Secrets
+	tokens  *Tokens
+	now     time.Time
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	ring, err := NewRing(NewRingKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{
+		store: &fakeStore{accounts: map[uuid.UUID]Account{}}, ring: ring, secrets: NewSecrets(ring),
+		now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+	}
+	b.tokens = b.server()
+	return b
+}
+
+// server makes one more server over the same database, with nothing read yet.
+func (b *bench) server() *Tokens {
+	clock := func() time.Time { return b.now }
+	return NewTokens(TokensConfig{
+		Accounts: b.store, Keys: NewKeys(b.store, b.ring, clock), Secrets: b.secrets, Now: clock,
+	})
+}
+
+// account adds a principal with a generated secret.
+func (b *bench) account(name string, roles ...string) (Account, Secret) {
+	a := Account{ID: uuid.New(), Name: name, ClientID: NewClientID(), Kind: Service, Roles: roles}
+	var secret Secret
+	secret, a.Secret = b.secrets.Generate(a.ClientID)
+	b.store.accounts[a.ID] = a
+	return a, secret
+}
