@@ -41,7 +41,7 @@ var violations = map[string]struct {
 	"tables_warehouse_fkey":       {fault.NoSuchWarehouse, "Warehouse does not exist"},
 	"tables_namespace_fkey":       {fault.NoSuchNamespace, "Namespace does not exist"},
 	"tables_name_key":             {fault.AlreadyExists, "Table already exists"},
-	"locations_pkey":              {fault.BadRequest, "location overlaps"},
+	"locations_pkey":              {fault.BadRequest, overlapMessage},
 	"principals_name_key":         {fault.AlreadyExists, "Principal already exists"},
 	"principals_client_id_key":    {fault.AlreadyExists, "Another principal has this client id"},
 	"principal_roles_name_key":    {fault.AlreadyExists, "Principal role already exists"},
@@ -136,4 +136,10 @@ func commitOutcome(err error) error {
 		return err
 	}
 	return fault.Wrap(fault.CommitUnknown, err, "the database's answer to the commit was lost")
+}
+
+// violates tells that err is the violation of the constraint.
+func violates(err error, constraint string) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.ConstraintName == constraint
 }

@@ -1,0 +1,201 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"catalogd/catalog"
+	"catalogd/internal/fault"
+)
+
+// operationAbandoned marks an event that was written instead of a commit's, by who asked whether it had landed.
+const operationAbandoned = "commit-abandoned"
+
+// CommitPointers moves, or makes, the pointers of all changes or of none.
+func (s *Store) CommitPointers(ctx context.Context, changes []catalog.PointerChange, fence catalog.Fence) error {
+	// Rows are locked in one order by everybody, so that two commits of the same tables do not wait for each other.
+	ordered := slices.Clone(changes)
+	slices.SortStableFunc(ordered, func(a, b catalog.PointerChange) int {
+		return cmp.Compare(a.Record.ID.String(), b.Record.ID.String())
+	})
+	return s.InTx(ctx, func(tx pgx.Tx) error {
+		if err := reserveForCommit(ctx, tx, ordered); err != nil {
+			return err
+		}
+		if err := holdFence(ctx, tx, fence); err != nil {
+			return err
+		}
+		return movePointers(ctx, tx, ordered)
+	})
+}
+
+// reserveForCommit gives the locations of new tables, and the new locations of moved ones, to their tables.
+func reserveForCommit(ctx context.Context, tx pgx.Tx, changes []catalog.PointerChange) error {
+	var wanted []reservation
+	for _, c := range changes {
+		if c.Old != "" && c.OldLocation == "" {
+			continue
+		}
+		wanted = append(wanted, reservation{
+			warehouse: c.WarehouseID, location: c.Record.Location, kind: ownerTable, owner: c.Record.ID,
+			ident: c.Record.Ident, tableUUID: c.Record.UUID, principal: c.Fact.Caller.Principal.ID,
+			staged: c.StagedUUID,
+		})
+	}
+	return reserve(ctx, tx, wanted)
+}
+
+// The share lock keeps the job from being claimed by somebody else until this transaction has ended. The clock is
+// the wall's, not the transaction's: waiting for locks may have taken longer than the lease.
+const sqlHoldFence = `
+SELECT id FROM jobs
+WHERE id = @job AND epoch = @epoch AND state = 'running' AND lease_until > clock_timestamp()
+FOR SHARE`
+
+func holdFence(ctx context.Context, tx pgx.Tx, fence catalog.Fence) error {
+	if fence.JobID == uuid.Nil {
+		return nil
+	}
+	var held uuid.UUID
+	err := tx.QueryRow(ctx, sqlHoldFence, pgx.NamedArgs{"job": fence.JobID, "epoch": fence.Epoch}).Scan(&held)
+	if noRows(err) {
+		return fault.New(fault.VersionConflict, "the lease of job %s is not held any more", fence.JobID)
+	}
+	return err
+}
+
+const sqlSwapPointer = `
+UPDATE tables
+SET table_uuid = @uuid, location = @location, metadata_location = @metadata, format_version = @format,
+    version = version + 1, updated_at = @at
+WHERE id = @id AND warehouse_id = @warehouse AND kind = 'table' AND metadata_location = @old`
+
+// The warehouse comes from the namespace, so that a table can never be in two warehouses at once.
+const sqlInsertTable = `
+INSERT INTO tables (id, warehouse_id, namespace_id, kind, name, table_uuid, location, metadata_location, format_version,
+                    version, created_at, updated_at)
+VALUES (@id, @warehouse, @namespace, 'table', @name, @uuid, @location, @metadata, @format, 1, @at, @at)
+ON CONFLICT (namespace_id, name) DO NOTHING`
+
+// dirty_since stays the oldest moment that no look has seen.
+const sqlMarkForMaintenance = `
+INSERT INTO table_maintenance (table_id, enabled, dirty_since, updated_at)
+VALUES (@id, @enabled, now(), @at)
+ON CONFLICT (table_id) DO UPDATE
+SET enabled = EXCLUDED.enabled, dirty_since = coalesce(table_maintenance.dirty_since, EXCLUDED.dirty_since),
+    updated_at = EXCLUDED.updated_at`
+
+// movePointers sends everything in one round trip and then looks whether each pointer moved.
+func movePointers(ctx context.Context, tx pgx.Tx, changes []catalog.PointerChange) error {
+	batch := &pgx.Batch{}
+	moved := make([]int64, len(changes))
+	for i, c := range changes {
+		statement := sqlSwapPointer
+		if c.Old == "" {
+			statement = sqlInsertTable
+		}
+		args := pgx.NamedArgs{
+			"id": c.Record.ID, "warehouse": c.WarehouseID, "namespace": c.Record.NamespaceID, "name": c.Record.Ident.Name,
+			"uuid": c.Record.UUID, "location": c.Record.Location, "metadata": c.Record.MetadataLocation,
+			"format": c.Record.FormatVersion, "old": c.Old, "at": c.Fact.At,
+			"enabled": c.Maintenance != nil && *c.Maintenance,
+		}
+		batch.Queue(statement, args).Exec(func(tag pgconn.CommandTag) error {
+			moved[i] = tag.RowsAffected()
+			return nil
+		})
+		batch.Queue(sqlMarkForMaintenance, args)
+		if err := queueFact(batch, c.Fact); err != nil {
+			return err
+		}
+	}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return commitRefused(err, changes)
+	}
+	for i, c := range changes {
+		if moved[i] != 1 {
+			return whyNotMoved(ctx, tx, c)
+		}
+	}
+	return nil
+}
+
+// commitRefused names the namespace that is gone; the database does not say which one it was.
+func commitRefused(err error, changes []catalog.PointerChange) error {
+	if violates(err, "tables_namespace_fkey") {
+		for _, c := range changes {
+			if c.Old == "" {
+				return fault.Wrap(fault.NoSuchNamespace, err, "Namespace does not exist: %s", c.Record.Ident.Namespace)
+			}
+		}
+	}
+	return err
+}
+
+const sqlFindKind = `SELECT kind FROM tables WHERE id = @id`
+
+// whyNotMoved explains a change that touched no row: a name that is taken, a table that is gone, or a lost race.
+func whyNotMoved(ctx context.Context, tx pgx.Tx, c catalog.PointerChange) error {
+	var kind string
+	if c.Old == "" {
+		var holder uuid.UUID
+		err := tx.QueryRow(ctx, sqlFindName, pgx.NamedArgs{
+			"namespace": c.Record.NamespaceID, "name": c.Record.Ident.Name,
+		}).Scan(&holder, &kind)
+		switch {
+		case noRows(err): // it was there when we inserted and is gone now
+			return fault.New(fault.CommitRace, "the name %s was taken and freed meanwhile", c.Record.Ident)
+		case err != nil:
+			return err
+		case kind == kindView:
+			return fault.New(fault.AlreadyExists, "View with same name already exists: %s", c.Record.Ident)
+		}
+		return fault.New(fault.AlreadyExists, "Table already exists: %s", c.Record.Ident)
+	}
+	err := tx.QueryRow(ctx, sqlFindKind, pgx.NamedArgs{"id": c.Record.ID}).Scan(&kind)
+	if noRows(err) {
+		return noSuchTable(c.Record.Ident)
+	}
+	if err != nil {
+		return err
+	}
+	return fault.New(fault.CommitRace, "table %s was changed by another commit", c.Record.Ident)
+}
+
+const sqlAbandonCommit = `
+INSERT INTO events (id, at, operation) VALUES (@id, now(), 'commit-abandoned') ON CONFLICT (id) DO NOTHING`
+
+const sqlFindEvent = `SELECT operation FROM events WHERE id = @id`
+
+// CommitLanded settles whether a commit landed. Its event's id can be inserted once: by the commit, or here, and
+// then the commit, should it still be on its way, fails. While the commit is being decided, the insertion waits.
+func (s *Store) CommitLanded(ctx context.Context, commitID uuid.UUID) (bool, error) {
+	landed := false
+	err := s.InTx(ctx, func(tx pgx.Tx) error {
+		args := pgx.NamedArgs{"id": commitID}
+		tag, err := tx.Exec(ctx, sqlAbandonCommit, args)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 1 {
+			landed = false
+			return nil
+		}
+		var operation string
+		if err := tx.QueryRow(ctx, sqlFindEvent, args).Scan(&operation); err != nil {
+			return err
+		}
+		landed = operation != operationAbandoned
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("ask for the outcome of commit %s: %w", commitID, err)
+	}
+	return landed, nil
+}

@@ -1,0 +1,242 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"catalogd/catalog"
+	"catalogd/internal/fault"
+	"catalogd/vending"
+)
+
+// Every location has one owner, and no owner's location lies inside another's, since vended credentials reach
+// everything below a location. The exceptions:
+//   - tables and further namespaces of a warehouse may lie below the location of one of its namespaces;
+//   - what a table was dropped from, or a create was staged for and never came, may be taken again under the same
+//     name: an engine that drops and creates `ns.t LOCATION x` means the same place. A staged create passes only to
+//     its own principal, who has its credentials already, until it has lapsed.
+
+// Owners of locations.
+const (
+	ownerTable     = "table"
+	ownerStaged    = "staged"
+	ownerNamespace = "namespace"
+	ownerDropped   = "dropped"
+)
+
+// stagedGrace is how long a staged create holds its location after it has expired: credentials that were vended in
+// its last moment end by then.
+const stagedGrace = 12 * time.Hour
+
+// overlapMessage does not say whose location it is: that would tell a stranger where other people's data lies.
+const overlapMessage = "the location overlaps another table's or namespace's: choose another one, or none"
+
+// reservation is a location about to get an owner.
+type reservation struct {
+	warehouse uuid.UUID
+	location  string
+	kind      string
+	owner     uuid.UUID
+	ident     catalog.Identifier // of a table or staged create
+	tableUUID uuid.UUID          // of a table or staged create
+	principal uuid.UUID          // who asks
+	staged    uuid.UUID          // the staged create whose location passes to the owner; uuid.Nil: none
+}
+
+const sqlWarehouseBase = `SELECT location FROM warehouses WHERE id = @id`
+
+// Locations that the server made never overlap each other, so those who reserve one may do so at once; whoever
+// brings a location of his own waits until he is alone, so that what he has checked stays true until he commits.
+const sqlShareLocations = `SELECT pg_advisory_xact_lock_shared(hashtextextended('catalogd locations', 0))`
+
+const sqlLockLocations = `SELECT pg_advisory_xact_lock(hashtextextended('catalogd locations', 0))`
+
+// reserve gives the locations their owners. It takes its lock before it looks, so it must come first in a transaction.
+func reserve(ctx context.Context, tx pgx.Tx, wanted []reservation) error {
+	if len(wanted) == 0 {
+		return nil
+	}
+	bases := map[uuid.UUID]string{}
+	statement := sqlShareLocations
+	for _, r := range wanted {
+		if _, ok := bases[r.warehouse]; !ok {
+			var base string
+			err := tx.QueryRow(ctx, sqlWarehouseBase, pgx.NamedArgs{"id": r.warehouse}).Scan(&base)
+			if noRows(err) {
+				return fault.New(fault.NoSuchWarehouse, "Warehouse does not exist")
+			}
+			if err != nil {
+				return err
+			}
+			bases[r.warehouse] = base
+		}
+		if !r.generated(bases[r.warehouse]) {
+			statement = sqlLockLocations
+		}
+	}
+	if _, err := tx.Exec(ctx, statement); err != nil {
+		return err
+	}
+	for _, r := range wanted {
+		if r.staged != uuid.Nil {
+			if err := passStaged(ctx, tx, r.staged, r.owner); err != nil {
+				return fmt.Errorf("take over the staged create of %s: %w", r.ident, err)
+			}
+		}
+		if !vending.Within(bases[r.warehouse], r.location) {
+			if err := checkForeignBases(ctx, tx, r); err != nil {
+				return err
+			}
+		}
+		if err := reserveOne(ctx, tx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// generated tells that the location is the one that the server makes for the table: its uuid, right below the base.
+// Two of them are equal or apart, never nested, and equal ones meet at the primary key.
+func (r reservation) generated(base string) bool {
+	return r.kind != ownerNamespace && vending.Key(r.location) == vending.Key(base+"/"+r.tableUUID.String())
+}
+
+const sqlOtherBases = `SELECT location FROM warehouses WHERE id <> @id`
+
+// checkForeignBases refuses a location that its warehouse allows but that lies in, or around, what another warehouse
+// gives to its own tables.
+func checkForeignBases(ctx context.Context, tx pgx.Tx, r reservation) error {
+	rows, err := tx.Query(ctx, sqlOtherBases, pgx.NamedArgs{"id": r.warehouse})
+	if err != nil {
+		return err
+	}
+	others, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, other := range others {
+		if keysOverlap(vending.Key(other), vending.Key(r.location)) {
+			return fault.New(fault.BadRequest, "%s", overlapMessage)
+		}
+	}
+	return nil
+}
+
+func keysOverlap(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
+
+// Of the rows above, at and below the key, those that stand in the way, and the one at the key itself. yields tells
+// that the row may pass to who asks: refusals come first.
+const sqlOverlapping = `
+SELECT found.owner_id, found.yields OR found.lapsed AS yields
+FROM (
+    SELECT locations.owner_id, locations.owner_kind, locations.location, locations.warehouse_id,
+           locations.location = @key AND (
+               dropped_tables.warehouse_id = @warehouse AND dropped_tables.namespace = @namespace AND dropped_tables.name = @name
+               OR staged_tables.warehouse_id = @warehouse AND staged_tables.namespace = @namespace
+                  AND staged_tables.name = @name AND staged_tables.principal_id = @principal
+           ) IS TRUE AS yields,
+           (staged_tables.expires_at < now() - make_interval(secs => @grace_seconds)) IS TRUE AS lapsed
+    FROM locations
+    LEFT JOIN staged_tables ON locations.owner_kind = 'staged' AND staged_tables.table_uuid = locations.owner_id
+    LEFT JOIN dropped_tables ON locations.owner_kind = 'dropped' AND dropped_tables.id = locations.owner_id
+    WHERE locations.owner_id <> @owner
+      AND (locations.location = ANY (@above::text[]) OR locations.location >= @key AND locations.location < @past)
+) AS found
+WHERE NOT found.lapsed AND NOT (
+        found.warehouse_id = @warehouse AND (
+            found.owner_kind = 'namespace' AND @kind = 'namespace' AND found.location <> @key
+            OR found.owner_kind = 'namespace' AND @kind <> 'namespace' AND length(found.location) < length(@key)
+            OR found.owner_kind <> 'namespace' AND @kind = 'namespace' AND length(found.location) > length(@key)))
+   OR found.location = @key
+ORDER BY found.yields OR found.lapsed
+LIMIT 2`
+
+const sqlReserve = `
+INSERT INTO locations (location, warehouse_id, owner_kind, owner_id)
+VALUES (@key, @warehouse, @kind, @owner)
+ON CONFLICT (location) DO UPDATE
+SET warehouse_id = EXCLUDED.warehouse_id, owner_kind = EXCLUDED.owner_kind, owner_id = EXCLUDED.owner_id
+WHERE locations.owner_id = @owner OR locations.owner_id = @previous`
+
+const sqlForgetStaged = `DELETE FROM staged_tables WHERE table_uuid = @id`
+
+// What is written to a dropped table's place makes it useless, so neither a purge nor an undrop may find it.
+const sqlForgetDropped = `DELETE FROM dropped_tables WHERE id = @id`
+
+func reserveOne(ctx context.Context, tx pgx.Tx, r reservation) error {
+	key := vending.Key(r.location)
+	args := pgx.NamedArgs{
+		"key": key, "above": prefixesOf(key), "past": key[:len(key)-1] + "0", // '0' is what follows '/'
+		"warehouse": r.warehouse, "kind": r.kind, "owner": r.owner, "namespace": []string(r.ident.Namespace),
+		"name": r.ident.Name, "principal": r.principal, "grace_seconds": stagedGrace.Seconds(), "previous": uuid.Nil,
+	}
+	rows, err := tx.Query(ctx, sqlOverlapping, args)
+	if err != nil {
+		return err
+	}
+	type overlap struct {
+		Owner  uuid.UUID
+		Yields bool
+	}
+	overlaps, err := pgx.CollectRows(rows, pgx.RowToStructByPos[overlap])
+	if err != nil {
+		return err
+	}
+	for _, o := range overlaps {
+		if !o.Yields {
+			return fault.New(fault.BadRequest, "%s", overlapMessage)
+		}
+		args["previous"] = o.Owner
+	}
+	tag, err := tx.Exec(ctx, sqlReserve, args)
+	if err != nil {
+		return err
+	}
+	if tag.RowsAffected() == 0 { // somebody took the very same place after we had looked
+		return fault.New(fault.BadRequest, "%s", overlapMessage)
+	}
+	for _, forget := range []string{sqlForgetStaged, sqlForgetDropped} {
+		if len(overlaps) == 0 {
+			break
+		}
+		if _, err := tx.Exec(ctx, forget, pgx.NamedArgs{"id": args["previous"]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prefixesOf gives what lies above a key, from the root down, without the key itself.
+func prefixesOf(key string) []string {
+	var out []string
+	for i := range len(key) - 1 {
+		if key[i] == '/' {
+			out = append(out, key[:i+1])
+		}
+	}
+	return out
+}
+
+const sqlReleaseLocations = `DELETE FROM locations WHERE owner_id = @owner`
+
+func releaseLocations(ctx context.Context, tx pgx.Tx, owner uuid.UUID) error {
+	_, err := tx.Exec(ctx, sqlReleaseLocations, pgx.NamedArgs{"owner": owner})
+	return err
+}
+
+const sqlReleaseOtherLocations = `DELETE FROM locations WHERE owner_id = @owner AND location <> @key`
+
+// keepOneLocation releases what a namespace had reserved before; "" releases everything. A namespace's location
+// holds no files of its own, so nothing is left behind there that would need protection.
+func keepOneLocation(ctx context.Context, tx pgx.Tx, owner uuid.UUID, location string) error {
+	if location == "" {
+		return releaseLocations(ctx, tx, owner)
+	}
+	_, err := tx.Exec(ctx, sqlReleaseOtherLocations, pgx.NamedArgs{"owner": owner, "key": vending.Key(location)})
+	return err
+}

@@ -1,0 +1,193 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"catalogd/auth"
+	"catalogd/authz"
+	"catalogd/catalog"
+)
+
+// One statement, so that what is there and what the caller may do belong to one moment. A name wins over an id that
+// reads the same. Levels are matched prefix by prefix through the index of namespaces_levels_key.
+const sqlResolve = `
+WITH w AS (
+    SELECT id, name, location, properties, storage, version, created_at, updated_at
+    FROM warehouses
+    WHERE name = @warehouse::text OR id = @warehouse_id::uuid
+    ORDER BY name = @warehouse::text DESC
+    LIMIT 1
+), n AS (
+    SELECT namespaces.id, namespaces.levels, namespaces.properties, namespaces.version, depth
+    FROM w
+    CROSS JOIN generate_series(1, cardinality(@levels::text[])) AS depth
+    JOIN namespaces ON namespaces.warehouse_id = w.id AND namespaces.levels = (@levels::text[])[1:depth]
+), t AS (
+    SELECT tables.id, tables.namespace_id, tables.kind, tables.table_uuid, tables.location, tables.metadata_location,
+           tables.format_version, tables.version
+    FROM n
+    JOIN tables ON tables.namespace_id = n.id
+    WHERE n.depth = cardinality(@levels::text[]) AND tables.name = @table::text
+), active AS (
+    SELECT principal_roles.id, principal_roles.name
+    FROM principal_role_members
+    JOIN principal_roles ON principal_roles.id = principal_role_members.principal_role_id
+    WHERE principal_role_members.principal_id = @principal::uuid
+      AND (@all_roles::boolean OR principal_roles.name = ANY (@roles::text[]))
+), acting AS (
+    SELECT active.id, active.name FROM active
+    UNION
+    SELECT catalog_roles.id, catalog_roles.name
+    FROM active
+    JOIN catalog_role_members ON catalog_role_members.principal_role_id = active.id
+    JOIN catalog_roles ON catalog_roles.id = catalog_role_members.catalog_role_id
+    JOIN w ON w.id = catalog_roles.warehouse_id
+), securables AS (
+    SELECT 'root' AS kind, @root::uuid AS id
+    UNION ALL SELECT 'catalog', w.id FROM w
+    UNION ALL SELECT 'namespace', n.id FROM n
+    UNION ALL SELECT t.kind, t.id FROM t
+)
+SELECT EXISTS (SELECT 1 FROM principals WHERE principals.id = @principal::uuid) AS known,
+       w.id, w.name, w.location, w.properties, w.storage, w.version, w.created_at, w.updated_at,
+       (SELECT json_agg(json_build_object('ID', n.id, 'Levels', n.levels, 'Properties', n.properties, 'Version', n.version)
+                        ORDER BY n.depth) FROM n) AS namespaces,
+       t.id, t.namespace_id, t.kind, t.table_uuid, t.location, t.metadata_location, t.format_version, t.version,
+       (SELECT json_agg(json_build_object('Privilege', grants.privilege, 'Kind', grants.securable_kind,
+                                          'SecurableID', grants.securable_id, 'Role', acting.name))
+        FROM acting
+        JOIN grants ON grants.role_id = acting.id
+        JOIN securables ON securables.id = grants.securable_id AND securables.kind = grants.securable_kind) AS grants
+FROM (SELECT 1) AS always
+LEFT JOIN w ON true
+LEFT JOIN t ON true`
+
+// resolved is sqlResolve's row. What is missing is NULL, and then a nil pointer.
+type resolved struct {
+	known                bool
+	warehouseID          *uuid.UUID
+	warehouseName        *string
+	warehouseLocation    *string
+	properties, storage  []byte
+	warehouseVersion     *int64
+	createdAt, updatedAt pgtype.Timestamptz
+	namespaces           []byte
+	tableID, namespaceID *uuid.UUID
+	kind                 *string
+	tableUUID            *uuid.UUID
+	location, metadata   *string
+	formatVersion        *int
+	version              *int64
+	grants               []byte
+}
+
+// Resolve answers what a request names and what its caller may do there.
+func (s *Store) Resolve(ctx context.Context, l catalog.Lookup) (catalog.Resolution, error) {
+	var row resolved
+	err := s.read(ctx, func(q querier) error {
+		row = resolved{}
+		return q.QueryRow(ctx, sqlResolve, resolveArgs(l)).Scan(&row.known,
+			&row.warehouseID, &row.warehouseName, &row.warehouseLocation, &row.properties, &row.storage,
+			&row.warehouseVersion, &row.createdAt, &row.updatedAt, &row.namespaces,
+			&row.tableID, &row.namespaceID, &row.kind, &row.tableUUID, &row.location, &row.metadata,
+			&row.formatVersion, &row.version, &row.grants)
+	})
+	if err != nil {
+		return catalog.Resolution{}, err
+	}
+	return row.resolution(l)
+}
+
+func resolveArgs(l catalog.Lookup) pgx.NamedArgs {
+	args := pgx.NamedArgs{
+		"warehouse": lookup(l.Warehouse), "warehouse_id": nil, "levels": lookupAll(l.Namespace), "table": lookup(l.Table),
+		"principal": nil, "all_roles": l.Principal.Roles.All, "roles": lookupAll(l.Principal.Roles.Names),
+		"root": authz.RootID,
+	}
+	// Only the canonical spelling is an id: uuid.Parse would take others for the same thing.
+	if id, err := uuid.Parse(l.Warehouse); err == nil && id.String() == l.Warehouse {
+		args["warehouse_id"] = id
+	}
+	if l.Principal.Kind != auth.System {
+		args["principal"] = l.Principal.ID
+	}
+	return args
+}
+
+func (r resolved) resolution(l catalog.Lookup) (catalog.Resolution, error) {
+	res := catalog.Resolution{Known: r.known || l.Principal.Kind == auth.System}
+	if r.grants != nil {
+		if err := json.Unmarshal(r.grants, &res.Grants); err != nil {
+			return res, fmt.Errorf("decode grants: %w", err)
+		}
+	}
+	if r.warehouseID == nil {
+		return res, nil
+	}
+	res.Warehouse = &catalog.Warehouse{
+		ID: *r.warehouseID, Name: *r.warehouseName, Location: *r.warehouseLocation, Version: *r.warehouseVersion,
+		CreatedAt: r.createdAt.Time.UTC(), UpdatedAt: r.updatedAt.Time.UTC(),
+	}
+	if err := decodeWarehouse(res.Warehouse, r.properties, r.storage); err != nil {
+		return res, err
+	}
+	if r.namespaces != nil {
+		if err := json.Unmarshal(r.namespaces, &res.Ancestors); err != nil {
+			return res, fmt.Errorf("decode namespaces: %w", err)
+		}
+	}
+	if last := len(res.Ancestors) - 1; last >= 0 && len(res.Ancestors[last].Levels) == len(l.Namespace) {
+		res.Namespace = &res.Ancestors[last]
+		res.Ancestors = res.Ancestors[:last:last]
+	}
+	if r.tableID == nil {
+		return res, nil
+	}
+	if *r.kind != kindTable {
+		res.IsView = true
+		return res, nil
+	}
+	res.Table = &catalog.TableRecord{
+		ID: *r.tableID, NamespaceID: *r.namespaceID, UUID: *r.tableUUID,
+		Ident:    catalog.Identifier{Namespace: res.Namespace.Levels, Name: l.Table},
+		Location: *r.location, MetadataLocation: *r.metadata, FormatVersion: *r.formatVersion, Version: *r.version,
+	}
+	return res, nil
+}
+
+const sqlResolveRootGrants = `
+SELECT EXISTS (SELECT 1 FROM principals WHERE principals.id = @principal::uuid) AS known,
+       (SELECT json_agg(json_build_object('Privilege', grants.privilege, 'Kind', grants.securable_kind,
+                                          'SecurableID', grants.securable_id, 'Role', principal_roles.name))
+        FROM principal_role_members
+        JOIN principal_roles ON principal_roles.id = principal_role_members.principal_role_id
+        JOIN grants ON grants.role_id = principal_roles.id
+        WHERE principal_role_members.principal_id = @principal::uuid
+          AND (@all_roles::boolean OR principal_roles.name = ANY (@roles::text[]))
+          AND grants.securable_kind = 'root' AND grants.securable_id = @root::uuid) AS grants`
+
+// ResolveGrants gives the caller's grants on the root, and whether the principal still exists.
+func (s *Store) ResolveGrants(ctx context.Context, l catalog.Lookup) (grants []authz.Grant, known bool, err error) {
+	args := resolveArgs(l)
+	var raw []byte
+	err = s.read(ctx, func(q querier) error {
+		return q.QueryRow(ctx, sqlResolveRootGrants, pgx.NamedArgs{
+			"principal": args["principal"], "all_roles": args["all_roles"], "roles": args["roles"], "root": args["root"],
+		}).Scan(&known, &raw)
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	if raw != nil {
+		if err := json.Unmarshal(raw, &grants); err != nil {
+			return nil, false, fmt.Errorf("decode grants: %w", err)
+		}
+	}
+	return grants, known || l.Principal.Kind == auth.System, nil
+}

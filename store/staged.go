@@ -1,0 +1,93 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"catalogd/catalog"
+)
+
+// stagedSweepMax bounds how many lapsed staged creates one new one takes away.
+const stagedSweepMax = 100
+
+const sqlSweepStaged = `
+WITH lapsed AS (
+    SELECT table_uuid FROM staged_tables
+    WHERE expires_at < now() - make_interval(secs => @grace_seconds)
+    ORDER BY expires_at
+    LIMIT @limit
+    FOR UPDATE SKIP LOCKED
+), freed AS (
+    DELETE FROM locations USING lapsed WHERE locations.owner_id = lapsed.table_uuid AND locations.owner_kind = 'staged'
+)
+DELETE FROM staged_tables USING lapsed WHERE staged_tables.table_uuid = lapsed.table_uuid`
+
+const sqlInsertStaged = `
+INSERT INTO staged_tables (table_uuid, warehouse_id, namespace, name, location, principal_id, expires_at)
+VALUES (@uuid, @warehouse, @namespace, @name, @location, @principal, now() + make_interval(secs => @ttl_seconds))`
+
+// StageTable remembers a staged create and reserves its location.
+func (s *Store) StageTable(ctx context.Context, t catalog.StagedTable) error {
+	return s.InTx(ctx, func(tx pgx.Tx) error {
+		err := reserve(ctx, tx, []reservation{{
+			warehouse: t.WarehouseID, location: t.Location, kind: ownerStaged, owner: t.UUID, ident: t.Ident,
+			tableUUID: t.UUID, principal: t.PrincipalID,
+		}})
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, sqlInsertStaged, pgx.NamedArgs{
+			"uuid": t.UUID, "warehouse": t.WarehouseID, "namespace": []string(t.Ident.Namespace), "name": t.Ident.Name,
+			"location": t.Location, "principal": t.PrincipalID, "ttl_seconds": t.TTL.Seconds(),
+		})
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, sqlSweepStaged, pgx.NamedArgs{"grace_seconds": stagedGrace.Seconds(), "limit": stagedSweepMax})
+		return err
+	})
+}
+
+const sqlFindStaged = `
+SELECT table_uuid, location, principal_id, extract(epoch FROM expires_at - now())::double precision
+FROM staged_tables
+WHERE warehouse_id = @warehouse AND namespace = @namespace AND name = @name AND expires_at > now()
+ORDER BY expires_at DESC, table_uuid`
+
+// FindStagedTables gives the staged creates of a name that have not expired, newest first. TTL is what is left.
+func (s *Store) FindStagedTables(ctx context.Context, warehouseID uuid.UUID, ident catalog.Identifier) ([]catalog.StagedTable, error) {
+	var found []catalog.StagedTable
+	err := s.read(ctx, func(q querier) error {
+		rows, err := q.Query(ctx, sqlFindStaged, pgx.NamedArgs{
+			"warehouse": warehouseID, "namespace": lookupAll(ident.Namespace), "name": lookup(ident.Name),
+		})
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (catalog.StagedTable, error) {
+			t := catalog.StagedTable{WarehouseID: warehouseID, Ident: ident}
+			var seconds float64
+			err := row.Scan(&t.UUID, &t.Location, &t.PrincipalID, &seconds)
+			t.TTL = time.Duration(seconds * float64(time.Second))
+			return t, err
+		})
+		return err
+	})
+	return found, err
+}
+
+const sqlTakeStagedLocations = `
+UPDATE locations SET owner_kind = 'table', owner_id = @table WHERE owner_id = @staged AND owner_kind = 'staged'`
+
+// passStaged gives a staged create's location to the table that it becomes. What has lapsed and was swept passes
+// nothing; the table then reserves its location anew.
+func passStaged(ctx context.Context, tx pgx.Tx, staged, table uuid.UUID) error {
+	if _, err := tx.Exec(ctx, sqlTakeStagedLocations, pgx.NamedArgs{"staged": staged, "table": table}); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, sqlForgetStaged, pgx.NamedArgs{"id": staged})
+	return err
+}
