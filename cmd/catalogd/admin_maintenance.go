@@ -1,3 +1,277 @@
 package main
 
-var maintenanceVerbs = []*command{}
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"catalogd/maintenance"
+)
+
+var maintenanceVerbs = []*command{
+	{name: "run", arguments: "NAMESPACE.TABLE", summary: "run maintenance of a table now", run: maintenanceRun},
+	{name: "set", arguments: "NAMESPACE.TABLE", summary: "change a table's maintenance settings", run: maintenanceSet},
+	{name: "show", arguments: "NAMESPACE.TABLE", summary: "settings and where each comes from, last and next runs", run: maintenanceShow},
+}
+
+// How long --wait waits between two looks at a job: short at first, because small tables take moments.
+const (
+	jobLookMin = 100 * time.Millisecond
+	jobLookMax = 2 * time.Second
+)
+
+// jobStatus is a job as scripts read it (docs/operations.md); raw keeps whatever else the server says.
+type jobStatus struct {
+	JobID     string             `json:"job_id"`
+	Job       string             `json:"job"`
+	Warehouse string             `json:"warehouse"`
+	Table     string             `json:"table"`
+	State     maintenance.State  `json:"state"`
+	Phase     string             `json:"phase"`
+	Progress  float64            `json:"progress"`
+	Reason    maintenance.Reason `json:"reason"`
+	maintenance.Outcome
+
+	raw json.RawMessage
+}
+
+// UnmarshalJSON keeps the text too, so that --output json passes on what this version does not know.
+func (j *jobStatus) UnmarshalJSON(body []byte) error {
+	type plain jobStatus
+	if err := json.Unmarshal(body, (*plain)(j)); err != nil {
+		return err
+	}
+	j.raw = append(json.RawMessage(nil), body...)
+	return nil
+}
+
+// tableFlags are what every maintenance verb has: which table, of which server.
+type tableFlags struct {
+	*connection
+	namespace string
+}
+
+func (c *call) tableFlags(fs *flag.FlagSet) *tableFlags {
+	k := &tableFlags{connection: c.connectionFlags(fs)}
+	k.warehouseFlag(fs)
+	fs.StringVar(&k.namespace, "namespace", "", "namespace as a `JSON list`, when a level has a dot in its name; the argument is then the table alone")
+	return k
+}
+
+// maintenancePath gives the table's maintenance resource.
+func (c *call) maintenancePath(k *tableFlags, argument string) ([]string, error) {
+	warehouse, err := c.warehouseOf(k.connection)
+	if err != nil {
+		return nil, err
+	}
+	namespace, table, err := tableName(argument, k.namespace)
+	if err != nil {
+		return nil, err
+	}
+	return []string{"catalogs", warehouse, "namespaces", namespaceSegment(namespace), "tables", table, "maintenance"}, nil
+}
+
+func maintenanceRun(ctx context.Context, c *call) error {
+	fs := c.newFlags()
+	k := c.tableFlags(fs)
+	job := fs.String("job", "", "`kind`: compaction (default), expire-snapshots, remove-orphans or rewrite-manifests")
+	dryRun := fs.Bool("dry-run", false, "only tell what would be done")
+	wait := fs.Bool("wait", false, "wait for the end; exit code 1 when the job was refused or failed")
+	args, err := c.parse(fs, 1, 1)
+	if err != nil {
+		return err
+	}
+	path, err := c.maintenancePath(k, args[0])
+	if err != nil {
+		return err
+	}
+	a, err := c.connect(ctx, k.connection)
+	if err != nil {
+		return err
+	}
+	request := map[string]any{"job": firstOf(*job, string(maintenance.Compaction)), "dry_run": *dryRun}
+	var status jobStatus
+	if err := a.do(ctx, http.MethodPost, append(slices.Clone(path), "run"), request, &status); err != nil {
+		return err
+	}
+	if *wait && !*dryRun {
+		if err := c.waitForJob(ctx, a, &status, k.output == "table"); err != nil {
+			return err
+		}
+	}
+	return c.printJob(k.connection, status)
+}
+
+// waitForJob asks until the job has ended. An interrupt ends the waiting, not the job.
+func (c *call) waitForJob(ctx context.Context, a *admin, status *jobStatus, talk bool) error {
+	shown := ""
+	for delay := jobLookMin; !status.State.Final(); delay = min(2*delay, jobLookMax) {
+		if now := fmt.Sprintf("%s %s %.0f %%", status.State, status.Phase, 100*status.Progress); talk && now != shown {
+			fmt.Fprintln(c.Err, now)
+			shown = now
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the job %s goes on without us: %w", status.JobID, ctx.Err())
+		case <-time.After(delay):
+		}
+		err := a.do(ctx, http.MethodGet, []string{"maintenance", "jobs", status.JobID}, nil, status)
+		var refused *refusal
+		switch {
+		case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized && c.lookup("CATALOG_CREDENTIAL") != "":
+			// The job outlived the token.
+			if err := a.login(ctx, c, c.lookup("CATALOG_CREDENTIAL")); err != nil {
+				return err
+			}
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// printJob shows a job. A job that was refused or failed makes the command fail, with the reason on standard error.
+func (c *call) printJob(k *connection, s jobStatus) error {
+	if k.output == "json" {
+		var pretty any
+		if err := json.Unmarshal(s.raw, &pretty); err != nil {
+			return err
+		}
+		if err := printJSON(c.Out, pretty); err != nil {
+			return err
+		}
+	} else if err := printFields(c.Out, s.fields()); err != nil {
+		return err
+	}
+	if s.State == maintenance.Refused || s.State == maintenance.Failed {
+		fmt.Fprintf(c.Err, "%s: %s: %s\n", c.Name, s.State, firstOf(s.Reason.Message, s.Reason.Code))
+		return errFailedShown
+	}
+	return nil
+}
+
+func (s jobStatus) fields() [][2]string {
+	change := func(before, after int64) string {
+		return strconv.FormatInt(before, 10) + " → " + strconv.FormatInt(after, 10)
+	}
+	fields := [][2]string{
+		{"job", s.Job + " " + s.JobID}, {"table", s.Warehouse + " " + s.Table},
+		{"state", strings.TrimSpace(string(s.State) + " " + s.Phase)},
+	}
+	if s.Reason.Message != "" || s.Reason.Code != "" {
+		fields = append(fields, [2]string{"reason", firstOf(s.Reason.Message, s.Reason.Code)})
+	}
+	if s.FilesBefore > 0 {
+		fields = append(fields,
+			[2]string{"files", change(s.FilesBefore, s.FilesAfter)}, [2]string{"rows", change(s.RowsBefore, s.RowsAfter)},
+			[2]string{"bytes", change(s.BytesBefore, s.BytesAfter)}, [2]string{"row groups", change(s.RowGroupsBefore, s.RowGroupsAfter)},
+			[2]string{"clustering", fmt.Sprintf("%.2f → %.2f (1 is perfect)", s.ClusteringBefore, s.ClusteringAfter)},
+			[2]string{"seconds", fmt.Sprintf("%.1f", s.Seconds)})
+	}
+	return fields
+}
+
+// settingNames are the settings that `maintenance set` has flags for.
+var settingNames = []struct{ key, help string }{
+	{maintenance.KeyEnabled, "maintain the table by itself: `true or false`"},
+	{maintenance.KeyStrategy, "`strategy`: auto, bin-pack, sort or z-order"},
+	{maintenance.KeyColumns, "`columns` to cluster by, with commas (default: the table's sort order)"},
+	{maintenance.KeyCurve, "`curve`: hilbert, zorder or linear"},
+	{maintenance.KeyRowGroupRows, "`rows` of a row group"},
+	{maintenance.KeyTargetBytes, "`bytes` of a data file"},
+	{maintenance.KeyMinInterval, "`seconds` between two automatic runs at least"},
+}
+
+func maintenanceSet(ctx context.Context, c *call) error {
+	fs := c.newFlags()
+	k := c.tableFlags(fs)
+	change := map[string]any{}
+	for _, s := range settingNames {
+		fs.Func(s.key, s.help, func(value string) error { change[s.key] = value; return nil })
+	}
+	var unset stringList
+	fs.Var(&unset, "unset", "take this `setting` away again; may be given several times")
+	args, err := c.parse(fs, 1, 1)
+	if err != nil {
+		return err
+	}
+	for _, key := range unset {
+		change[strings.TrimPrefix(key, maintenance.PropertyPrefix)] = nil
+	}
+	if len(change) == 0 {
+		return wrongUsage("nothing to set: give --enabled, --strategy or another setting")
+	}
+	path, err := c.maintenancePath(k, args[0])
+	if err != nil {
+		return err
+	}
+	a, err := c.connect(ctx, k.connection)
+	if err != nil {
+		return err
+	}
+	var answer json.RawMessage
+	if err := a.do(ctx, http.MethodPut, path, map[string]any{"settings": change}, &answer); err != nil {
+		return err
+	}
+	return c.printMaintenance(k.connection, answer)
+}
+
+func maintenanceShow(ctx context.Context, c *call) error {
+	fs := c.newFlags()
+	k := c.tableFlags(fs)
+	args, err := c.parse(fs, 1, 1)
+	if err != nil {
+		return err
+	}
+	path, err := c.maintenancePath(k, args[0])
+	if err != nil {
+		return err
+	}
+	a, err := c.connect(ctx, k.connection)
+	if err != nil {
+		return err
+	}
+	var answer json.RawMessage
+	if err := a.do(ctx, http.MethodGet, path, nil, &answer); err != nil {
+		return err
+	}
+	return c.printMaintenance(k.connection, answer)
+}
+
+// printMaintenance shows settings in force with their sources, what the last look found, and the last jobs.
+func (c *call) printMaintenance(k *connection, answer json.RawMessage) error {
+	if k.output == "json" {
+		var pretty any
+		if err := json.Unmarshal(answer, &pretty); err != nil {
+			return err
+		}
+		return printJSON(c.Out, pretty)
+	}
+	var shown struct {
+		Settings []maintenance.Setting `json:"settings"`
+		Jobs     []jobStatus           `json:"jobs"`
+	}
+	if err := json.Unmarshal(answer, &shown); err != nil {
+		return fmt.Errorf("the answer is not what a catalogd sends: %w", err)
+	}
+	var rows [][]string
+	for _, s := range shown.Settings {
+		rows = append(rows, []string{s.Key, s.Value, s.Source})
+	}
+	if err := printRows(c.Out, []string{"SETTING", "VALUE", "FROM"}, rows); err != nil || len(shown.Jobs) == 0 {
+		return err
+	}
+	fmt.Fprintln(c.Out)
+	rows = nil
+	for _, j := range shown.Jobs {
+		rows = append(rows, []string{j.JobID, j.Job, string(j.State), fmt.Sprintf("%.1f", j.Seconds), firstOf(j.Reason.Message, j.Reason.Code)})
+	}
+	return printRows(c.Out, []string{"JOB", "KIND", "STATE", "SECONDS", "REASON"}, rows)
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// documents are the files whose commands and links people follow.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]string{}
+	for _, path := range append(paths, "../../README.md") {
+		body, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[path] = string(body)
+	}
+	return texts
+}
+
+// TestDocs_EverySettingIsDescribed holds the table of operations.md against the table of settings, defaults included.
+func TestDocs_EverySettingIsDescribed(t *testing.T) {
+	operations := documents(t)["../../docs/operations.md"]
+	defaults := defaultConfig()
+	rows := regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\| `(CATALOGD_[A-Z_]+)` \\|([^|]*)\\|").FindAllStringSubmatch(operations, -1)
+	described := map[string]bool{}
+	for _, row := range rows {
+		key, variable, value := row[1], row[2], strings.Trim(row[3], "` ")
+		s, known := settingOf(key)
+		if !known {
+			t.Errorf("operations.md describes %s, which is no setting", key)
+			continue
+		}
+		described[key] = true
+		if variable != envName(key) {
+			t.Errorf("%s: the variable is %s, not %s", key, envName(key), variable)
+		}
+		if want := s.show(&defaults); want != "" && value != want {
+			t.Errorf("%s: the default is %s, not %s", key, want, value)
+		}
+	}
+	for _, s := range settings {
+		if !described[s.key] {
+			t.Errorf("operations.md does not describe %s", s.key)
+		}
+	}
+}
+
+// TestDocs_CommandsAreAccepted takes each line of a code block that runs catalogd and asks the program for help on
+// it: a flag or command that does not exist is refused.
+func TestDocs_CommandsAreAccepted(t *testing.T) {
+	line := regexp.MustCompile(`(?m)^(?:bin/)?catalogd ([^#\n]*)`)
+	seen := 0
+	for path, text := range documents(t) {
+		for i, block := range strings.Split(text, "```") {
+			if i%2 == 0 {
+				continue
+			}
+			for _, match := range line.FindAllStringSubmatch(block, -1) {
+				seen++
+				var errs strings.Builder
+				args := append(strings.Fields(match[1]), "--help")
+				if code := run(t.Context(), &call{Args: args, Out: &strings.Builder{}, Err: &errs}); code != exitOK {
+					t.Errorf("%s: `catalogd %s` is refused: %s", path, strings.TrimSpace(match[1]), errs.String())
+				}
+			}
+		}
+	}
+	if seen < 8 {
+		t.Errorf("only %d commands were found: does the expression still fit?", seen)
+	}
+}
+
+// TestDocs_TargetsAndLinksExist: `make x` is a target, and a link to a file leads somewhere.
+func TestDocs_TargetsAndLinksExist(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := regexp.MustCompile("(?m)(?:`|^)make ([a-z]+)")
+	link := regexp.MustCompile(`\]\(([^)#:]+)\)`)
+	for path, text := range documents(t) {
+		for _, match := range target.FindAllStringSubmatch(text, -1) {
+			if !regexp.MustCompile(`(?m)^[a-z -]*\b` + match[1] + `\b[a-z -]*:`).Match(makefile) {
+				t.Errorf("%s: there is no target `make %s`", path, match[1])
+			}
+		}
+		for _, match := range link.FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), match[1])); err != nil {
+				t.Errorf("%s: the link to %s leads nowhere", path, match[1])
+			}
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Limits of connections. A request's own deadline is its endpoint's row.
+const (
+	headerReadMax  = 10 * time.Second
+	connectionIdle = 2 * time.Minute
+	headerBytesMax = 64 << 10
+	stopPatience   = 5 * time.Second // after the grace, for what must be closed all the same
+)
+
+// listener is an address that is taken before anything else starts, so that a second server fails at once.
+type listener struct {
+	key string // of the setting, for messages
+	net net.Listener
+}
+
+func listen(key, address string) (*listener, error) {
+	l, err := net.Listen("tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, &problem{key, address + " is in use by another program", "stop it, or choose another address by --" + flagName(key)}
+	case err != nil:
+		return nil, &problem{key, err.Error(), ""}
+	}
+	return &listener{key: key, net: l}, nil
+}
+
+// url is the address as a client on this machine writes it: a wildcard becomes loopback.
+func (l *listener) url() string {
+	address := l.net.Addr().(*net.TCPAddr)
+	host := address.IP.String()
+	if address.IP.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, fmt.Sprint(address.Port))
+}
+
+// servers runs the API and the ops listener until the context ends or one of them fails.
+type servers struct {
+	api, ops         *listener
+	handler, health  http.Handler
+	log              *slog.Logger
+	grace            time.Duration
+	stopping         atomic.Bool // readiness answers no from then on
+	failed           <-chan error
+	httpAPI, httpOps *http.Server
+}
+
+func newHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: headerReadMax,
+		IdleTimeout:       connectionIdle,
+		MaxHeaderBytes:    headerBytesMax,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// start serves both listeners in the background.
+func (s *servers) start() {
+	failed := make(chan error, 2)
+	s.failed = failed
+	s.httpAPI, s.httpOps = newHTTPServer(s.handler, s.log), newHTTPServer(s.health, s.log)
+	serve := func(server *http.Server, l *listener) {
+		if err := server.Serve(l.net); !errors.Is(err, http.ErrServerClosed) {
+			failed <- fmt.Errorf("serve %s: %w", l.key, err)
+		}
+	}
+	go serve(s.httpAPI, s.api)
+	go serve(s.httpOps, s.ops)
+}
+
+// wait returns when the context ends (nil), a listener fails, or what else the server stands on is gone.
+func (s *servers) wait(ctx context.Context, gone <-chan struct{}) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-s.failed:
+		return err
+	case <-gone:
+		return errors.New("the private Postgres ended by itself; its log is postgres.log in the data folder")
+	}
+}
+
+// stop lets running requests end within the grace, then closes what is left. The ops listener goes last, so that
+// readiness can be asked during the drain.
+func (s *servers) stop() error {
+	s.stopping.Store(true)
+	ctx, cancel := context.WithTimeout(context.Background(), s.grace)
+	defer cancel()
+	err := s.httpAPI.Shutdown(ctx)
+	if err != nil {
+		s.log.Warn("requests were cut off", "after", s.grace.String())
+		err = s.httpAPI.Close()
+	}
+	return errors.Join(err, s.httpOps.Close())
+}
