@@ -243,13 +243,13 @@ func (s *Service) writeAndMove(ctx context.Context, c Caller, w Warehouse, work 
 		codec, _ := p.document.Property("write.metadata.compression-codec")
 		p.change.Record.MetadataLocation = commit.MetadataFolder(p.document) + "/" +
 			commit.FileName(p.previous, uuid.NewString(), codec == "gzip")
-		crash.Point("commit.before-metadata")
+		crash.Point("commit-before-metadata")
 		at := serverPlace(w, p.change.Record, p.change.Record.MetadataLocation)
 		if err := s.Metadata.WriteMetadata(ctx, at, p.document.JSON()); err != nil {
 			s.removeFiles(ctx, w, work[:i])
 			return fault.Wrap(fault.Internal, err, "the metadata file of table %s could not be written; nothing changed", p.ident)
 		}
-		crash.Point("commit.after-metadata")
+		crash.Point("commit-after-metadata")
 	}
 	changes := make([]PointerChange, len(work))
 	for i, p := range work {
@@ -259,7 +259,7 @@ func (s *Service) writeAndMove(ctx context.Context, c Caller, w Warehouse, work 
 	if fault.Is(err, fault.CommitUnknown) {
 		err = s.settle(ctx, changes[0].Fact.ID, err)
 	}
-	crash.Point("commit.after-pointer")
+	crash.Point("commit-after-pointer")
 	if err != nil {
 		if !fault.Is(err, fault.CommitUnknown) {
 			s.removeFiles(ctx, w, work)

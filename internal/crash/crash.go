@@ -4,4 +4,6 @@
 // With the tag, CATALOGD_CRASH_POINT=name kills the process with SIGKILL (nothing is flushed, no deferred call runs)
 // when Point(name) is reached; name:3 means the third time. CATALOGD_CRASH_LOG names a file to which every point
 // that is reached is appended, one name a line, so that a test can learn which points a run passes.
+// CATALOGD_CRASH_PIDFILE makes another process the victim: the one whose pid is the file's first line, as in
+// Postgres' postmaster.pid. Then this process goes on.
 package crash

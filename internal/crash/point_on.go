@@ -17,6 +17,7 @@ const Enabled = true
 const (
 	envPoint = "CATALOGD_CRASH_POINT"
 	envLog   = "CATALOGD_CRASH_LOG"
+	envPID   = "CATALOGD_CRASH_PIDFILE"
 )
 
 var (
@@ -31,9 +32,27 @@ func Point(name string) {
 	hits[name]++
 	record(name)
 	if due(os.Getenv(envPoint), name, hits[name]) {
+		kill()
+	}
+}
+
+// kill ends this process, or the one whose pid is the first line of the file that the environment names.
+func kill() {
+	path := os.Getenv(envPID)
+	if path == "" {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {} // the signal may take a moment; nothing after the point may run
 	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		panic("crash: read pid: " + err.Error())
+	}
+	line, _, _ := strings.Cut(string(raw), "\n")
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil || pid < 2 {
+		panic("crash: no pid in " + path)
+	}
+	_ = syscall.Kill(pid, syscall.SIGKILL)
 }
 
 // due tells whether the wish "name" or "name:n" is met by the n-th hit of a point.
