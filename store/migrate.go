@@ -23,6 +23,12 @@ const versionTable = "schema_versions"
 // away, so one newer step still serves this binary while a new one is rolled out.
 const newerStepsMax = 1
 
+// How long a server waits for another one that migrates: it asks again every second, for ten minutes.
+const (
+	migrationLockPeriodSeconds = 1
+	migrationLockAttemptsMax   = 600
+)
+
 const sqlSchemaExists = `SELECT to_regnamespace('catalogd') IS NOT NULL`
 
 // The lock keeps two servers from making the schema at once, which IF NOT EXISTS does not.
@@ -44,7 +50,7 @@ func Migrate(ctx context.Context, url string) error {
 	if err := createSchema(ctx, db); err != nil {
 		return fmt.Errorf("create the schema %s: %w", schemaName, translate(err))
 	}
-	locker, err := lock.NewPostgresSessionLocker()
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(migrationLockPeriodSeconds, migrationLockAttemptsMax))
 	if err != nil {
 		return fmt.Errorf("make the migration lock: %w", err)
 	}

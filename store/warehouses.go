@@ -74,7 +74,7 @@ func checkBase(ctx context.Context, tx pgx.Tx, w catalog.Warehouse) error {
 	return refused
 }
 
-const sqlInsertCatalogRole = `
+const sqlInsertCatalogAdmin = `
 INSERT INTO catalog_roles (id, warehouse_id, name, created_at, updated_at)
 VALUES (@id, @warehouse, @name, @at, @at)`
 
@@ -93,7 +93,7 @@ func createCatalogAdmin(ctx context.Context, tx pgx.Tx, warehouse uuid.UUID, f c
 	privileges := []string{
 		string(authz.CatalogManageAccess), string(authz.CatalogManageMetadata), string(authz.CatalogManageContent),
 	}
-	_, err := tx.Exec(ctx, sqlInsertCatalogRole, pgx.NamedArgs{
+	_, err := tx.Exec(ctx, sqlInsertCatalogAdmin, pgx.NamedArgs{
 		"id": role, "warehouse": warehouse, "name": "catalog_admin", "at": f.At,
 	})
 	if err != nil {

@@ -1,0 +1,256 @@
+-- What all migrations together make. Written by `go test ./store -run TestSchema -rewrite`; do not edit.
+
+CREATE TABLE audit (
+    id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+    at timestamp with time zone NOT NULL,
+    event_id uuid,
+    request_id text NOT NULL DEFAULT ''::text,
+    principal text NOT NULL,
+    token_id text NOT NULL DEFAULT ''::text,
+    client text NOT NULL DEFAULT ''::text,
+    operation text NOT NULL,
+    subject text NOT NULL,
+    allowed boolean NOT NULL,
+    reason text NOT NULL DEFAULT ''::text,
+    CONSTRAINT audit_pkey PRIMARY KEY (id)
+);
+CREATE INDEX audit_at ON audit USING btree (at);
+
+CREATE TABLE catalog_role_members (
+    catalog_role_id uuid NOT NULL,
+    principal_role_id uuid NOT NULL,
+    CONSTRAINT catalog_role_members_pkey PRIMARY KEY (principal_role_id, catalog_role_id),
+    CONSTRAINT catalog_role_members_catalog_role_id_fkey FOREIGN KEY (catalog_role_id) REFERENCES catalog_roles(id) ON DELETE CASCADE,
+    CONSTRAINT catalog_role_members_principal_role_id_fkey FOREIGN KEY (principal_role_id) REFERENCES principal_roles(id) ON DELETE CASCADE
+);
+CREATE INDEX catalog_role_members_role ON catalog_role_members USING btree (catalog_role_id);
+
+CREATE TABLE catalog_roles (
+    id uuid NOT NULL,
+    warehouse_id uuid NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    properties jsonb NOT NULL DEFAULT '{}'::jsonb,
+    version bigint NOT NULL DEFAULT 1,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT catalog_roles_pkey PRIMARY KEY (id),
+    CONSTRAINT catalog_roles_name_key UNIQUE (warehouse_id, name),
+    CONSTRAINT catalog_roles_warehouse_id_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE CASCADE
+);
+
+CREATE TABLE dropped_tables (
+    id uuid NOT NULL,
+    warehouse_id uuid NOT NULL,
+    namespace text[] NOT NULL,
+    name text NOT NULL,
+    table_uuid uuid NOT NULL,
+    location text NOT NULL,
+    metadata_location text NOT NULL,
+    purge_requested boolean NOT NULL,
+    dropped_at timestamp with time zone NOT NULL,
+    CONSTRAINT dropped_tables_pkey PRIMARY KEY (id),
+    CONSTRAINT dropped_tables_warehouse_id_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE CASCADE
+);
+
+CREATE TABLE events (
+    id uuid NOT NULL,
+    sequence bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+    at timestamp with time zone NOT NULL,
+    operation text NOT NULL,
+    warehouse_id uuid,
+    securable_id uuid,
+    subject text NOT NULL DEFAULT ''::text,
+    details jsonb NOT NULL DEFAULT '{}'::jsonb,
+    CONSTRAINT events_pkey PRIMARY KEY (id)
+);
+CREATE INDEX events_sequence ON events USING btree (sequence);
+
+CREATE TABLE grants (
+    role_id uuid NOT NULL,
+    warehouse_id uuid,
+    securable_kind text NOT NULL,
+    securable_id uuid NOT NULL,
+    privilege text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    CONSTRAINT grants_pkey PRIMARY KEY (role_id, securable_id, privilege, securable_kind),
+    CONSTRAINT grants_warehouse_id_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE CASCADE
+);
+CREATE INDEX grants_securable ON grants USING btree (securable_id);
+
+CREATE TABLE job_files (
+    job_id uuid NOT NULL,
+    path text NOT NULL,
+    CONSTRAINT job_files_pkey PRIMARY KEY (job_id, path),
+    CONSTRAINT job_files_job_id_fkey FOREIGN KEY (job_id) REFERENCES jobs(id) ON DELETE CASCADE
+);
+
+CREATE TABLE jobs (
+    id uuid NOT NULL,
+    kind text NOT NULL,
+    table_id uuid NOT NULL,
+    warehouse text NOT NULL,
+    subject text NOT NULL,
+    state text NOT NULL,
+    trigger text NOT NULL,
+    requested_by text NOT NULL DEFAULT ''::text,
+    phase text NOT NULL DEFAULT ''::text,
+    progress double precision NOT NULL DEFAULT 0,
+    settings jsonb NOT NULL DEFAULT '{}'::jsonb,
+    outcome jsonb NOT NULL DEFAULT '{}'::jsonb,
+    reason_code text NOT NULL DEFAULT ''::text,
+    reason text NOT NULL DEFAULT ''::text,
+    attempts integer NOT NULL DEFAULT 0,
+    epoch bigint NOT NULL DEFAULT 0,
+    worker text NOT NULL DEFAULT ''::text,
+    lease_until timestamp with time zone,
+    not_before timestamp with time zone NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    started_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    CONSTRAINT jobs_pkey PRIMARY KEY (id)
+);
+CREATE INDEX jobs_claim ON jobs USING btree (not_before) WHERE (state = ANY (ARRAY['queued'::text, 'running'::text]));
+CREATE UNIQUE INDEX jobs_open ON jobs USING btree (table_id, kind) WHERE (state = ANY (ARRAY['queued'::text, 'running'::text]));
+CREATE INDEX jobs_table ON jobs USING btree (table_id, created_at DESC);
+
+CREATE TABLE locations (
+    location text COLLATE "C" NOT NULL,
+    warehouse_id uuid NOT NULL,
+    owner_kind text NOT NULL,
+    owner_id uuid NOT NULL,
+    CONSTRAINT locations_pkey PRIMARY KEY (location),
+    CONSTRAINT locations_warehouse_id_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE CASCADE
+);
+CREATE INDEX locations_owner ON locations USING btree (owner_id);
+
+CREATE TABLE namespaces (
+    id uuid NOT NULL,
+    warehouse_id uuid NOT NULL,
+    parent_id uuid,
+    levels text[] COLLATE "C" NOT NULL,
+    properties jsonb NOT NULL DEFAULT '{}'::jsonb,
+    version bigint NOT NULL DEFAULT 1,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT namespaces_pkey PRIMARY KEY (id),
+    CONSTRAINT namespaces_levels_key UNIQUE (warehouse_id, levels),
+    CONSTRAINT namespaces_parent_fkey FOREIGN KEY (parent_id) REFERENCES namespaces(id) ON DELETE RESTRICT,
+    CONSTRAINT namespaces_warehouse_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE RESTRICT
+);
+CREATE INDEX namespaces_parent ON namespaces USING btree (parent_id);
+
+CREATE TABLE principal_role_members (
+    principal_role_id uuid NOT NULL,
+    principal_id uuid NOT NULL,
+    CONSTRAINT principal_role_members_pkey PRIMARY KEY (principal_id, principal_role_id),
+    CONSTRAINT principal_role_members_principal_id_fkey FOREIGN KEY (principal_id) REFERENCES principals(id) ON DELETE CASCADE,
+    CONSTRAINT principal_role_members_principal_role_id_fkey FOREIGN KEY (principal_role_id) REFERENCES principal_roles(id) ON DELETE CASCADE
+);
+CREATE INDEX principal_role_members_role ON principal_role_members USING btree (principal_role_id);
+
+CREATE TABLE principal_roles (
+    id uuid NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    properties jsonb NOT NULL DEFAULT '{}'::jsonb,
+    federated boolean NOT NULL DEFAULT false,
+    version bigint NOT NULL DEFAULT 1,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT principal_roles_pkey PRIMARY KEY (id),
+    CONSTRAINT principal_roles_name_key UNIQUE (name)
+);
+
+CREATE TABLE principal_secrets (
+    principal_id uuid NOT NULL,
+    algorithm text NOT NULL,
+    secret bytea NOT NULL,
+    rotation_required boolean NOT NULL DEFAULT false,
+    created_at timestamp with time zone NOT NULL,
+    CONSTRAINT principal_secrets_pkey PRIMARY KEY (principal_id),
+    CONSTRAINT principal_secrets_principal_id_fkey FOREIGN KEY (principal_id) REFERENCES principals(id) ON DELETE CASCADE
+);
+
+CREATE TABLE principals (
+    id uuid NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    client_id text COLLATE "C" NOT NULL,
+    kind text NOT NULL,
+    properties jsonb NOT NULL DEFAULT '{}'::jsonb,
+    version bigint NOT NULL DEFAULT 1,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT principals_pkey PRIMARY KEY (id),
+    CONSTRAINT principals_client_id_key UNIQUE (client_id),
+    CONSTRAINT principals_name_key UNIQUE (name)
+);
+
+CREATE TABLE signing_keys (
+    kid text NOT NULL,
+    algorithm text NOT NULL,
+    public_key bytea NOT NULL,
+    private_key bytea NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    retired_at timestamp with time zone,
+    CONSTRAINT signing_keys_pkey PRIMARY KEY (kid)
+);
+
+CREATE TABLE staged_tables (
+    table_uuid uuid NOT NULL,
+    warehouse_id uuid NOT NULL,
+    namespace text[] COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    location text NOT NULL,
+    principal_id uuid NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    CONSTRAINT staged_tables_pkey PRIMARY KEY (table_uuid),
+    CONSTRAINT staged_tables_warehouse_id_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE CASCADE
+);
+CREATE INDEX staged_tables_expiry ON staged_tables USING btree (expires_at);
+CREATE INDEX staged_tables_name ON staged_tables USING btree (warehouse_id, namespace, name);
+
+CREATE TABLE table_maintenance (
+    table_id uuid NOT NULL,
+    settings jsonb NOT NULL DEFAULT '{}'::jsonb,
+    layout jsonb NOT NULL DEFAULT '{}'::jsonb,
+    enabled boolean NOT NULL DEFAULT false,
+    dirty_since timestamp with time zone,
+    look_after timestamp with time zone,
+    look jsonb NOT NULL DEFAULT '{}'::jsonb,
+    checked_at timestamp with time zone,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT table_maintenance_pkey PRIMARY KEY (table_id)
+);
+CREATE INDEX table_maintenance_due ON table_maintenance USING btree (table_id) WHERE ((enabled OR ((settings ->> 'enabled'::text) = 'true'::text)) AND ((dirty_since IS NOT NULL) OR (look_after IS NOT NULL)));
+
+CREATE TABLE tables (
+    id uuid NOT NULL,
+    warehouse_id uuid NOT NULL,
+    namespace_id uuid NOT NULL,
+    kind text NOT NULL DEFAULT 'table'::text,
+    name text COLLATE "C" NOT NULL,
+    table_uuid uuid NOT NULL,
+    location text NOT NULL,
+    metadata_location text NOT NULL,
+    format_version integer NOT NULL,
+    version bigint NOT NULL DEFAULT 1,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT tables_pkey PRIMARY KEY (id),
+    CONSTRAINT tables_namespace_fkey FOREIGN KEY (namespace_id) REFERENCES namespaces(id) ON DELETE RESTRICT,
+    CONSTRAINT tables_warehouse_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE RESTRICT
+);
+CREATE UNIQUE INDEX tables_name_key ON tables USING btree (namespace_id, name);
+CREATE INDEX tables_warehouse ON tables USING btree (warehouse_id);
+
+CREATE TABLE warehouses (
+    id uuid NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    location text NOT NULL,
+    properties jsonb NOT NULL DEFAULT '{}'::jsonb,
+    storage jsonb NOT NULL,
+    version bigint NOT NULL DEFAULT 1,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT warehouses_pkey PRIMARY KEY (id),
+    CONSTRAINT warehouses_name_key UNIQUE (name)
+);
