@@ -1,13 +1,12 @@
 package rest
 
 import (
-	"encoding/json"
 	"net/http"
+	"strings"
 
 	"catalogd/api"
 	"catalogd/catalog"
 	"catalogd/catalog/commit"
-	"catalogd/internal/fault"
 )
 
 // commitTable applies a commit to one table. The path names the table; the identifier that some clients repeat in the
@@ -45,50 +44,30 @@ func writeCommitted(w http.ResponseWriter, r *http.Request, t catalog.LoadedTabl
 	return api.RawJSON(w, r, head, t.Metadata, []byte("}"))
 }
 
-type commitTransactionRequest struct {
-	TableChanges []json.RawMessage `json:"table-changes"`
-}
-
-type tableChange struct {
-	Identifier *catalog.Identifier `json:"identifier"`
-}
-
 // commitTransaction applies changes to several tables, all or none.
 func (h *handlers) commitTransaction(w http.ResponseWriter, r *http.Request) error {
 	warehouse, err := warehouseOf(r)
 	if err != nil {
 		return err
 	}
-	var request commitTransactionRequest
-	if err := api.DecodeJSON(r, &request); err != nil {
+	body, err := api.ReadBody(r)
+	if err != nil {
 		return err
 	}
-	changes := make([]catalog.TableChange, len(request.TableChanges))
-	for i, text := range request.TableChanges {
-		if changes[i], err = decodeTableChange(i, text); err != nil {
-			return err
-		}
+	requests, err := commit.DecodeTransaction(body)
+	if err != nil {
+		return err
 	}
-	if len(changes) > 0 {
-		api.Annotate(r, warehouse, changes[0].Ident.String())
+	changes := make([]catalog.TableChange, len(requests))
+	names := make([]string, len(requests))
+	for i, request := range requests {
+		ident := catalog.Identifier{Namespace: request.Identifier.Namespace, Name: request.Identifier.Name}
+		changes[i] = catalog.TableChange{Ident: ident, Change: request}
+		names[i] = ident.String()
 	}
+	api.Annotate(r, warehouse, strings.Join(names, " "))
 	if err := h.Service.CommitTransaction(r.Context(), api.CallerOf(r), warehouse, changes); err != nil {
 		return err
 	}
 	return api.NoContent(w)
-}
-
-func decodeTableChange(index int, text []byte) (catalog.TableChange, error) {
-	var change tableChange
-	if err := api.UnmarshalJSON(text, &change); err != nil {
-		return catalog.TableChange{}, err
-	}
-	if change.Identifier == nil {
-		return catalog.TableChange{}, fault.New(fault.BadRequest, "table-changes[%d].identifier is required", index)
-	}
-	request, err := commit.DecodeRequest(text)
-	if err != nil {
-		return catalog.TableChange{}, err
-	}
-	return catalog.TableChange{Ident: *change.Identifier, Change: request}, nil
 }

@@ -1,0 +1,109 @@
+package laws
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+
+	"catalogd/api"
+	"catalogd/api/rest"
+	"catalogd/openapi"
+)
+
+// describedPaths gives "METHOD path" of all operations of a document.
+func describedPaths(t *testing.T, file string) []string {
+	t.Helper()
+	text, err := openapi.Files.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document struct {
+		Paths map[string]map[string]yaml.Node `yaml:"paths"`
+	}
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	var out []string
+	for path, operations := range document.Paths {
+		for method := range operations {
+			switch method {
+			case "get", "head", "post", "put", "patch", "delete":
+				out = append(out, strings.ToUpper(method)+" "+path)
+			}
+		}
+	}
+	if len(out) == 0 {
+		t.Fatalf("%s describes no operation", file)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// undescribed are routes of the catalog that no newest document has, with the reason.
+var undescribed = map[string]string{
+	"POST /v1/aws/s3/sign": "the older signer document's; clients before 1.12 call it",
+}
+
+func TestLaw_CatalogRowsAndThePinnedDocumentAgree(t *testing.T) {
+	described := describedPaths(t, openapi.IcebergFile)
+	var rows []string
+	for _, e := range rest.Endpoints(rest.Config{}) {
+		template, ok := strings.CutPrefix(e.Pattern, api.CatalogBase+"/v1/")
+		if !ok || strings.HasSuffix(template, "/*") {
+			continue
+		}
+		rows = append(rows, e.Method+" /v1/"+template)
+	}
+	for _, row := range rows {
+		if _, excused := undescribed[row]; !excused && !slices.Contains(described, row) {
+			t.Errorf("%s is served and not described by %s: clients find routes by their spelling there", row, openapi.IcebergFile)
+		}
+	}
+	for _, path := range described {
+		if !slices.Contains(rows, path) {
+			t.Errorf("%s is described by %s and has no row: serve it, or refuse it by name in api/rest/unserved.go", path, openapi.IcebergFile)
+		}
+	}
+}
+
+var operationName = regexp.MustCompile(`^[a-z]+(-[a-z0-9]+)+$`)
+
+func TestLaw_OperationsAreNamed(t *testing.T) {
+	routes := map[string]string{}
+	for _, e := range allEndpoints() {
+		if !operationName.MatchString(e.Operation) {
+			t.Errorf("%s %s: operation %q is not verb-noun in lower case", e.Method, e.Pattern, e.Operation)
+		}
+		if other, taken := routes[e.Operation]; taken && !strings.HasPrefix(e.Operation, "show-") {
+			t.Errorf("operation %q names %s %s and %s: logs and metrics could not tell them apart", e.Operation, e.Method, e.Pattern, other)
+		}
+		routes[e.Operation] = e.Method + " " + e.Pattern
+	}
+}
+
+// publicRoutes are the only ones that answer strangers.
+var publicRoutes = []string{
+	"POST /api/catalog/v1/oauth/tokens",
+	"GET /.well-known/jwks.json",
+	"GET /api/catalog/.well-known/jwks.json",
+	"GET /api/catalog/.well-known/openid-configuration",
+	"GET /api/catalog/.well-known/oauth-authorization-server",
+	"GET /.well-known/oauth-authorization-server/api/catalog",
+	"GET /",
+}
+
+func TestLaw_OnlyTheseRoutesArePublic(t *testing.T) {
+	for _, e := range allEndpoints() {
+		if route := e.Method + " " + e.Pattern; e.Access == api.Public && !slices.Contains(publicRoutes, route) {
+			t.Errorf("%s answers strangers: if that is meant, it belongs on the list here and in docs/security.md", route)
+		}
+	}
+}
+
+// allEndpoints are the rows of every door.
+func allEndpoints() []api.Endpoint {
+	return append(rest.Endpoints(rest.Config{}), api.RootEndpoint())
+}
