@@ -1,0 +1,355 @@
+package iceio
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"catalogd/internal/fault"
+)
+
+// Modes before the process' mask.
+const (
+	folderMode = 0o777
+	fileMode   = 0o666
+)
+
+// folderTree is a table on a file system. All names go through os.Root, which follows no link out of the folder.
+type folderTree struct {
+	folder string // absolute path
+	uri    string // the table's location, for messages
+}
+
+func (t folderTree) root() (*os.Root, error) {
+	root, err := os.OpenRoot(t.folder)
+	if err != nil {
+		return nil, fmt.Errorf("open table folder: %w", err)
+	}
+	return root, nil
+}
+
+// write puts the bytes into a file beside and links it to its name: the name appears with the whole content or not
+// at all, and never takes another file's place.
+func (t folderTree) write(_ context.Context, name string, body []byte) error {
+	if err := t.makeFolders(path.Dir(name)); err != nil {
+		return err
+	}
+	root, err := t.root()
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	suffix := make([]byte, 8)
+	rand.Read(suffix) //nolint:errcheck // never fails
+	beside := path.Join(path.Dir(name), "."+path.Base(name)+"."+hex.EncodeToString(suffix)+".part")
+	if err := writeSynced(root, beside, body); err != nil {
+		return err
+	}
+	defer root.Remove(beside) //nolint:errcheck // a leftover is harmless
+	err = root.Link(beside, name)
+	if linkless(err) {
+		err = writeSynced(root, name, body)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return syncFolder(root, path.Dir(name))
+}
+
+// linkless tells that the file system has no hard links.
+func linkless(err error) bool {
+	return errors.Is(err, syscall.ENOTSUP) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSYS)
+}
+
+func writeSynced(root *os.Root, name string, body []byte) error {
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	if err != nil {
+		return fmt.Errorf("create %s: %w", name, err)
+	}
+	_, err = f.Write(body)
+	if err == nil {
+		err = f.Sync()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		_ = root.Remove(name)
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+// syncFolder makes a new name last over a crash of the machine.
+func syncFolder(root *os.Root, name string) error {
+	f, err := root.Open(name)
+	if err != nil {
+		return fmt.Errorf("open folder %s: %w", name, err)
+	}
+	defer f.Close()
+	if err := f.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
+		return fmt.Errorf("sync folder %s: %w", name, err)
+	}
+	return nil
+}
+
+// makeFolders makes the table's own folder and the one below it, and makes them last.
+func (t folderTree) makeFolders(below string) error {
+	root, err := t.root()
+	if err == nil {
+		_, err = root.Stat(below)
+		root.Close()
+		if err == nil {
+			return nil
+		}
+	}
+	if err := os.MkdirAll(t.folder, folderMode); err != nil {
+		return fmt.Errorf("make table folder: %w", err)
+	}
+	if root, err = t.root(); err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.MkdirAll(below, folderMode); err != nil {
+		return fmt.Errorf("make folder %s: %w", below, err)
+	}
+	for name := path.Dir(below); ; name = path.Dir(name) {
+		if err := syncFolder(root, name); err != nil {
+			return err
+		}
+		if name == "." {
+			break
+		}
+	}
+	return syncParent(t.folder)
+}
+
+func syncParent(folder string) error {
+	parent, err := os.Open(filepath.Dir(folder))
+	if err != nil {
+		// A parent that may be passed but not read cannot be synced; the folder is there all the same.
+		return nil //nolint:nilerr
+	}
+	defer parent.Close()
+	if err := parent.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
+		return fmt.Errorf("sync the table folder's parent: %w", err)
+	}
+	return nil
+}
+
+func (t folderTree) prepare(_ context.Context, folders ...string) error {
+	for _, name := range folders {
+		if err := t.makeFolders(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t folderTree) openFile(name string) (*os.File, info, error) {
+	root, err := t.root()
+	if err != nil {
+		return nil, info{}, err
+	}
+	defer root.Close()
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, info{}, fmt.Errorf("open %s: %w", name, err)
+	}
+	i, err := f.Stat()
+	if err == nil && i.IsDir() {
+		err = fmt.Errorf("open %s: it is a folder: %w", name, fs.ErrNotExist)
+	}
+	if err != nil {
+		f.Close()
+		return nil, info{}, err
+	}
+	return f, info{name: path.Base(name), size: i.Size(), modified: i.ModTime()}, nil
+}
+
+func (t folderTree) read(_ context.Context, name string, limit int64) ([]byte, error) {
+	f, i, err := t.openFile(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if i.size > limit {
+		return nil, tooLarge(t.uri+"/"+name, limit)
+	}
+	body, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if int64(len(body)) > limit {
+		return nil, tooLarge(t.uri+"/"+name, limit)
+	}
+	return body, nil
+}
+
+func (t folderTree) stat(_ context.Context, name string) (info, error) {
+	f, i, err := t.openFile(name)
+	if err != nil {
+		return info{}, err
+	}
+	return i, f.Close()
+}
+
+func (t folderTree) remove(_ context.Context, names []string) ([]string, error) {
+	root, err := t.root()
+	if errors.Is(err, fs.ErrNotExist) {
+		return names, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	var gone []string
+	var failed []error
+	for _, name := range names {
+		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			failed = append(failed, fmt.Errorf("remove %s: %w", name, err))
+			continue
+		}
+		gone = append(gone, name)
+	}
+	return gone, errors.Join(failed...)
+}
+
+func (t folderTree) open(_ context.Context, name string) (reader, error) {
+	f, i, err := t.openFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return &folderReader{File: f, info: i}, nil
+}
+
+// folderReader is an os.File that names itself as an object would.
+type folderReader struct {
+	*os.File
+	info info
+}
+
+func (r *folderReader) Stat() (fs.FileInfo, error) { return r.info, nil }
+
+func (t folderTree) create(_ context.Context, name string) (Writer, error) {
+	if err := t.makeFolders(path.Dir(name)); err != nil {
+		return nil, err
+	}
+	root, err := t.root()
+	if err != nil {
+		return nil, err
+	}
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	if err != nil {
+		root.Close()
+		return nil, fmt.Errorf("create %s: %w", name, err)
+	}
+	return &folderWriter{file: f, root: root, name: name}, nil
+}
+
+// folderWriter makes what it wrote last before Close says so.
+type folderWriter struct {
+	file *os.File
+	root *os.Root
+	name string
+	once sync.Once
+	err  error
+}
+
+func (w *folderWriter) Write(p []byte) (int, error) { return w.file.Write(p) }
+
+func (w *folderWriter) ReadFrom(r io.Reader) (int64, error) { return w.file.ReadFrom(r) }
+
+// Close is the only word on whether the file is whole.
+func (w *folderWriter) Close() error {
+	w.once.Do(func() {
+		defer w.root.Close()
+		w.err = w.file.Sync()
+		if closed := w.file.Close(); w.err == nil {
+			w.err = closed
+		}
+		if w.err == nil {
+			w.err = syncFolder(w.root, path.Dir(w.name))
+		}
+	})
+	return w.err
+}
+
+// Abort removes what was written.
+func (w *folderWriter) Abort() {
+	w.once.Do(func() {
+		defer w.root.Close()
+		w.err = fault.New(fault.Internal, "file %s was given up", w.name)
+		_ = w.file.Close()
+		_ = w.root.Remove(w.name)
+	})
+}
+
+func (t folderTree) walk(ctx context.Context, folder string, visit func(string, info) error) error {
+	root, err := t.root()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	start := folder
+	if start == "" {
+		start = "."
+	}
+	return fs.WalkDir(root.FS(), start, func(name string, entry fs.DirEntry, err error) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		i, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return visit(name, info{name: path.Base(name), size: i.Size(), modified: i.ModTime()})
+	})
+}
+
+// info says how large and how old a file is.
+type info struct {
+	name     string
+	size     int64
+	modified time.Time
+}
+
+// Name gives the last part of the file's path.
+func (i info) Name() string { return i.name }
+
+// Size is in bytes.
+func (i info) Size() int64 { return i.size }
+
+// Mode is a plain file's.
+func (i info) Mode() fs.FileMode { return fileMode }
+
+// ModTime is when the file was written.
+func (i info) ModTime() time.Time { return i.modified }
+
+// IsDir is false.
+func (i info) IsDir() bool { return false }
+
+// Sys is nil.
+func (i info) Sys() any { return nil }
