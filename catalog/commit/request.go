@@ -1,0 +1,247 @@
+package commit
+
+import (
+	"strings"
+
+	"catalogd/internal/fault"
+)
+
+// Identifier names a table in a request's body.
+type Identifier struct {
+	Namespace []string
+	Name      string
+}
+
+// Requirement is a condition on the table as it is before the updates.
+type Requirement struct {
+	Type  string // lower case
+	check func(*Document) error
+}
+
+// Update is one change of the table. It never changes itself, so a request can be applied again to a newer base.
+type Update struct {
+	Action string // lower case
+	change change
+}
+
+// Request is a CommitTableRequest.
+type Request struct {
+	Identifier   *Identifier // nil when the body has none
+	Requirements []Requirement
+	Updates      []Update
+}
+
+// DecodeRequest reads the body of an updateTable call. What is malformed or unknown is a fault.BadRequest; a mixture
+// of assert-create with other requirements is a fault.IllegalArgument.
+func DecodeRequest(body []byte) (Request, error) {
+	if err := checkText(body); err != nil {
+		return Request{}, malformed(err)
+	}
+	return decodeRequest(trimSpace(body))
+}
+
+// DecodeTransaction reads the body of a commitTransaction call. Every change names its table, none twice.
+func DecodeTransaction(body []byte) ([]Request, error) {
+	if err := checkText(body); err != nil {
+		return nil, malformed(err)
+	}
+	o, err := parseObject(trimSpace(body), "the request", nil)
+	if err != nil {
+		return nil, malformed(err)
+	}
+	changes, err := o.list("table-changes")
+	if err != nil {
+		return nil, malformed(err)
+	}
+	if len(changes) == 0 {
+		return nil, fault.New(fault.BadRequest, "Invalid table changes: empty")
+	}
+	requests := make([]Request, len(changes))
+	seen := make(map[string]struct{}, len(changes))
+	for i, text := range changes {
+		if requests[i], err = decodeRequest(text); err != nil {
+			return nil, err
+		}
+		ident := requests[i].Identifier
+		if ident == nil {
+			return nil, fault.New(fault.BadRequest, `Invalid table change: missing field "identifier"`)
+		}
+		// Levels and names hold no NUL when they are valid, so the joined form is unambiguous.
+		name := strings.Join(append(append([]string{}, ident.Namespace...), ident.Name), "\x00")
+		if _, twice := seen[name]; twice {
+			return nil, fault.New(fault.BadRequest, "Invalid table changes: the table %s is named twice", ident)
+		}
+		seen[name] = struct{}{}
+	}
+	return requests, nil
+}
+
+// String joins levels and name with dots, for messages.
+func (i Identifier) String() string {
+	return strings.Join(append(append([]string{}, i.Namespace...), i.Name), ".")
+}
+
+func malformed(err error) error { return fault.New(fault.BadRequest, "Malformed request: %v", err) }
+
+func trimSpace(body []byte) []byte {
+	s := scanner{text: body}
+	s.space()
+	return body[s.at:]
+}
+
+func decodeRequest(text []byte) (r Request, err error) {
+	var buf [4]member
+	o, err := parseObject(text, "the request", buf[:0])
+	if err != nil {
+		return r, malformed(err)
+	}
+	if ident := o.get("identifier"); ident != nil {
+		if r.Identifier, err = parseIdentifier(ident); err != nil {
+			return r, malformed(err)
+		}
+	}
+	requirements, err := o.list("requirements")
+	if err != nil {
+		return r, malformed(err)
+	}
+	r.Requirements = make([]Requirement, len(requirements))
+	for i, text := range requirements {
+		if r.Requirements[i], err = parseRequirement(text); err != nil {
+			return r, malformed(err)
+		}
+	}
+	updates, err := o.list("updates")
+	if err != nil {
+		return r, malformed(err)
+	}
+	r.Updates = make([]Update, len(updates))
+	for i, text := range updates {
+		if r.Updates[i], err = parseUpdate(text); err != nil {
+			return r, malformed(err)
+		}
+	}
+	return r, r.checkCreates()
+}
+
+// checkCreates refuses assert-create beside other requirements: they speak of a table that must not exist.
+func (r Request) checkCreates() error {
+	if !r.Creates() {
+		return nil
+	}
+	for _, q := range r.Requirements {
+		if q.Type != assertCreate {
+			return fault.New(fault.IllegalArgument, "Invalid create requirements: %s cannot be combined with %s", assertCreate, q.Type)
+		}
+	}
+	return nil
+}
+
+func parseIdentifier(text []byte) (*Identifier, error) {
+	o, err := parseObject(text, "identifier", nil)
+	if err != nil {
+		return nil, err
+	}
+	var i Identifier
+	if i.Namespace, err = stringList(o, "namespace"); err != nil {
+		return nil, err
+	}
+	if i.Name, err = o.str("name"); err != nil {
+		return nil, err
+	}
+	return &i, nil
+}
+
+func parseUpdate(text []byte) (Update, error) {
+	var buf [12]member
+	o, err := parseObject(text, "an update", buf[:0])
+	if err != nil {
+		return Update{}, err
+	}
+	action, err := o.str("action")
+	if err != nil {
+		return Update{}, err
+	}
+	u := Update{Action: strings.ToLower(action)}
+	decode, known := updates[u.Action]
+	if !known {
+		return Update{}, shapef("unknown update action %q", action)
+	}
+	if u.change, err = decode(o); err != nil {
+		return Update{}, shapef("%s: %v", u.Action, err)
+	}
+	return u, nil
+}
+
+// Creates tells whether the request makes the table: the commit of a staged create.
+func (r Request) Creates() bool {
+	for _, q := range r.Requirements {
+		if q.Type == assertCreate {
+			return true
+		}
+	}
+	return false
+}
+
+// Actions gives the updates' action names in order, for authorisation.
+func (r Request) Actions() []string {
+	actions := make([]string, len(r.Updates))
+	for i, u := range r.Updates {
+		actions[i] = u.Action
+	}
+	return actions
+}
+
+// AssignedUUID gives the uuid of the last assign-uuid; "" when there is none.
+func (r Request) AssignedUUID() string {
+	assigned := ""
+	for _, u := range r.Updates {
+		if c, is := u.change.(assignUUID); is {
+			assigned = string(c)
+		}
+	}
+	return assigned
+}
+
+// NewLocation gives the location of the last set-location, without trailing slashes.
+func (r Request) NewLocation() (string, bool) {
+	location, found := "", false
+	for _, u := range r.Updates {
+		if c, is := u.change.(setLocation); is {
+			location, found = string(c), true
+		}
+	}
+	return location, found
+}
+
+// NewProperties gives what all set-properties together set.
+func (r Request) NewProperties() map[string]string {
+	merged := map[string]string{}
+	for _, u := range r.Updates {
+		c, is := u.change.(setProperties)
+		if !is {
+			continue
+		}
+		for _, p := range c {
+			merged[p.name] = p.value
+		}
+	}
+	return merged
+}
+
+// ReferencedPaths gives the files that the updates name: manifest lists, manifests (v1) and statistics. The caller
+// checks that they lie in the table.
+func (r Request) ReferencedPaths() []string {
+	var paths []string
+	for _, u := range r.Updates {
+		switch c := u.change.(type) {
+		case addSnapshot:
+			if c.manifestList != "" {
+				paths = append(paths, c.manifestList)
+			}
+			paths = append(paths, c.manifests...)
+		case setStatistics:
+			paths = append(paths, c.path)
+		}
+	}
+	return paths
+}
