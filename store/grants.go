@@ -1,0 +1,113 @@
+package store
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"catalogd/authz"
+	"catalogd/catalog"
+	"catalogd/internal/fault"
+)
+
+// The role's row is locked against deletion while a grant is added; grants refer to two tables, so no constraint can
+// do it.
+const sqlLockRole = `
+SELECT id FROM catalog_roles WHERE id = @role FOR KEY SHARE`
+
+const sqlLockPrincipalRole = `
+SELECT id FROM principal_roles WHERE id = @role FOR KEY SHARE`
+
+const sqlInsertGrant = `
+INSERT INTO grants (role_id, warehouse_id, securable_kind, securable_id, privilege, created_at)
+VALUES (@role, @warehouse, @kind, @securable, @privilege, @created_at)
+ON CONFLICT DO NOTHING`
+
+// AddGrant grants a privilege to a role: to a catalog role inside its warehouse, to a principal role on the root. It is
+// idempotent, and a repeat leaves no fact. fault.NotFound when the role is gone.
+func (s *Store) AddGrant(ctx context.Context, role catalog.RoleRecord, g catalog.RoleGrant, f catalog.Fact) error {
+	sqlLock := sqlLockPrincipalRole
+	if role.WarehouseID != uuid.Nil {
+		sqlLock = sqlLockRole
+	}
+	return s.InTx(ctx, func(tx pgx.Tx) error {
+		missing := fault.New(fault.NotFound, "the role no longer exists: %s", role.Name)
+		tag, err := tx.Exec(ctx, sqlLock, pgx.NamedArgs{"role": role.ID})
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return missing
+		}
+		args := grantArgs(role, g)
+		args["warehouse"], args["created_at"] = nullable(role.WarehouseID), f.At
+		if tag, err = tx.Exec(ctx, sqlInsertGrant, args); err != nil {
+			return goneMeans(err, missing)
+		}
+		if tag.RowsAffected() == 0 {
+			return nil
+		}
+		return writeFact(ctx, tx, f)
+	})
+}
+
+func grantArgs(role catalog.RoleRecord, g catalog.RoleGrant) pgx.NamedArgs {
+	return pgx.NamedArgs{
+		"role": role.ID, "kind": string(g.Kind), "securable": g.ID, "privilege": string(g.Privilege),
+	}
+}
+
+const sqlDeleteGrant = `
+DELETE FROM grants
+WHERE role_id = @role AND securable_id = @securable AND privilege = @privilege AND securable_kind = @kind`
+
+// RevokeGrant takes a grant back. It is idempotent, and a repeat leaves no fact. fault.IllegalArgument when nobody
+// would be left who can administer the service.
+func (s *Store) RevokeGrant(ctx context.Context, role catalog.RoleRecord, g catalog.RoleGrant, f catalog.Fact) error {
+	return s.InTx(ctx, func(tx pgx.Tx) error {
+		revoke := func() error {
+			tag, err := tx.Exec(ctx, sqlDeleteGrant, grantArgs(role, g))
+			if err != nil || tag.RowsAffected() == 0 {
+				return err
+			}
+			return writeFact(ctx, tx, f)
+		}
+		if g.Kind == authz.Root {
+			return keepingAdministrators(ctx, tx, revoke)
+		}
+		return revoke()
+	})
+}
+
+// Grants on what has been dropped are not listed: their securable has no name any more.
+const sqlListGrants = `
+SELECT grants.privilege, grants.securable_kind, grants.securable_id,
+       namespaces.levels, coalesce(tables.name, '') AS name
+FROM grants
+LEFT JOIN tables ON tables.id = grants.securable_id AND tables.kind = grants.securable_kind
+LEFT JOIN namespaces ON namespaces.id = coalesce(tables.namespace_id, grants.securable_id)
+WHERE grants.role_id = @role
+  AND (grants.securable_kind IN ('root', 'catalog') OR namespaces.id IS NOT NULL)
+ORDER BY namespaces.levels NULLS FIRST, tables.name NULLS FIRST, grants.privilege`
+
+// ListGrants gives what a role holds, outermost securables first.
+func (s *Store) ListGrants(ctx context.Context, role catalog.RoleRecord) ([]catalog.RoleGrant, error) {
+	var grants []catalog.RoleGrant
+	err := s.read(ctx, func(q querier) error {
+		rows, err := q.Query(ctx, sqlListGrants, pgx.NamedArgs{"role": role.ID})
+		if err != nil {
+			return err
+		}
+		grants, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (catalog.RoleGrant, error) {
+			var g catalog.RoleGrant
+			var privilege, kind string
+			var levels []string
+			err := row.Scan(&privilege, &kind, &g.ID, &levels, &g.Name)
+			g.Privilege, g.Kind, g.Namespace = authz.Privilege(privilege), authz.SecurableKind(kind), levels
+			return g, err
+		})
+		return err
+	})
+	return grants, err
+}

@@ -1,0 +1,191 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"catalogd/auth"
+	"catalogd/catalog"
+	"catalogd/internal/fault"
+)
+
+const sqlInsertPrincipal = `
+INSERT INTO principals (id, name, client_id, kind, properties, version, created_at, updated_at)
+VALUES (@id, @name, @client_id, @kind, @properties, 1, @created_at, @created_at)`
+
+const sqlUpsertSecret = `
+INSERT INTO principal_secrets (principal_id, algorithm, secret, rotation_required, created_at)
+VALUES (@principal, @algorithm, @secret, @rotation_required, @created_at)
+ON CONFLICT (principal_id) DO UPDATE
+SET algorithm = excluded.algorithm, secret = excluded.secret,
+    rotation_required = excluded.rotation_required, created_at = excluded.created_at`
+
+// CreatePrincipal makes a principal and its secret. fault.AlreadyExists when the name or the client id is taken.
+func (s *Store) CreatePrincipal(ctx context.Context, p catalog.PrincipalRecord, secret auth.StoredSecret, f catalog.Fact) error {
+	properties, err := encodeProperties(p.Properties)
+	if err != nil {
+		return err
+	}
+	return s.InTx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, sqlInsertPrincipal, pgx.NamedArgs{
+			"id": p.ID, "name": p.Name, "client_id": p.ClientID, "kind": string(p.Kind),
+			"properties": properties, "created_at": p.CreatedAt,
+		}); err != nil {
+			return err
+		}
+		if err := putSecret(ctx, tx, p.ID, secret, f); err != nil {
+			return err
+		}
+		return writeFact(ctx, tx, f)
+	})
+}
+
+func putSecret(ctx context.Context, tx pgx.Tx, id uuid.UUID, secret auth.StoredSecret, f catalog.Fact) error {
+	_, err := tx.Exec(ctx, sqlUpsertSecret, pgx.NamedArgs{
+		"principal": id, "algorithm": secret.Algorithm, "secret": secret.Form,
+		"rotation_required": secret.RotationRequired, "created_at": f.At,
+	})
+	return err
+}
+
+const sqlFindPrincipal = `
+SELECT id, name, client_id, kind, properties, version, created_at, updated_at
+FROM principals
+WHERE name = @name`
+
+// FindPrincipal gives a principal by name: fault.NotFound.
+func (s *Store) FindPrincipal(ctx context.Context, name string) (catalog.PrincipalRecord, error) {
+	found, err := s.principals(ctx, sqlFindPrincipal, pgx.NamedArgs{"name": lookup(name)})
+	if err != nil {
+		return catalog.PrincipalRecord{}, err
+	}
+	if len(found) == 0 {
+		return catalog.PrincipalRecord{}, fault.New(fault.NotFound, "Principal does not exist: %s", name)
+	}
+	return found[0], nil
+}
+
+const sqlListPrincipals = `
+SELECT id, name, client_id, kind, properties, version, created_at, updated_at
+FROM principals
+ORDER BY name`
+
+// ListPrincipals gives all principals by name.
+func (s *Store) ListPrincipals(ctx context.Context) ([]catalog.PrincipalRecord, error) {
+	return s.principals(ctx, sqlListPrincipals, nil)
+}
+
+// principals runs a query for principals' columns in the order of scanPrincipal.
+func (s *Store) principals(ctx context.Context, sql string, args pgx.NamedArgs) ([]catalog.PrincipalRecord, error) {
+	var found []catalog.PrincipalRecord
+	err := s.read(ctx, func(q querier) error {
+		rows, err := q.Query(ctx, sql, args)
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, scanPrincipal)
+		return err
+	})
+	return found, err
+}
+
+func scanPrincipal(row pgx.CollectableRow) (catalog.PrincipalRecord, error) {
+	var p catalog.PrincipalRecord
+	var kind string
+	var properties []byte
+	if err := row.Scan(&p.ID, &p.Name, &p.ClientID, &kind, &properties, &p.Version, &p.CreatedAt, &p.UpdatedAt); err != nil {
+		return p, err
+	}
+	p.Kind = auth.PrincipalKind(kind)
+	p.CreatedAt, p.UpdatedAt = p.CreatedAt.UTC(), p.UpdatedAt.UTC()
+	if err := json.Unmarshal(properties, &p.Properties); err != nil {
+		return p, fmt.Errorf("decode the properties of principal %s: %w", p.Name, err)
+	}
+	return p, nil
+}
+
+const sqlUpdatePrincipal = `
+UPDATE principals
+SET properties = @properties, version = version + 1, updated_at = @updated_at
+WHERE id = @id AND version = @version`
+
+const sqlPrincipalExists = `SELECT EXISTS (SELECT 1 FROM principals WHERE id = @id)`
+
+// UpdatePrincipal replaces the properties when the version is still the record's: fault.VersionConflict else,
+// fault.NotFound when the principal is gone.
+func (s *Store) UpdatePrincipal(ctx context.Context, p catalog.PrincipalRecord, f catalog.Fact) error {
+	properties, err := encodeProperties(p.Properties)
+	if err != nil {
+		return err
+	}
+	return s.InTx(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, sqlUpdatePrincipal, pgx.NamedArgs{
+			"id": p.ID, "version": p.Version, "properties": properties, "updated_at": f.At,
+		})
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return notUpdated(ctx, tx, sqlPrincipalExists, p.ID, "Principal", p.Name)
+		}
+		return writeFact(ctx, tx, f)
+	})
+}
+
+// notUpdated says why an update by version changed nothing.
+func notUpdated(ctx context.Context, tx pgx.Tx, sqlExists string, id uuid.UUID, what, name string) error {
+	var exists bool
+	if err := tx.QueryRow(ctx, sqlExists, pgx.NamedArgs{"id": id}).Scan(&exists); err != nil {
+		return err
+	}
+	if !exists {
+		return fault.New(fault.NotFound, "%s does not exist: %s", what, name)
+	}
+	return fault.New(fault.VersionConflict, "%s %s has changed meanwhile: read it again and repeat with its currentEntityVersion", what, name)
+}
+
+const sqlDeletePrincipal = `DELETE FROM principals WHERE id = @id`
+
+// DropPrincipal removes a principal, its secret and its memberships. fault.IllegalArgument when nobody would be left
+// who can administer the service.
+func (s *Store) DropPrincipal(ctx context.Context, id uuid.UUID, f catalog.Fact) error {
+	return s.InTx(ctx, func(tx pgx.Tx) error {
+		return keepingAdministrators(ctx, tx, func() error {
+			tag, err := tx.Exec(ctx, sqlDeletePrincipal, pgx.NamedArgs{"id": id})
+			if err != nil {
+				return err
+			}
+			if tag.RowsAffected() == 0 {
+				return fault.New(fault.NotFound, "Principal does not exist: %s", f.Subject)
+			}
+			return writeFact(ctx, tx, f)
+		})
+	})
+}
+
+const sqlTouchPrincipal = `
+UPDATE principals
+SET client_id = CASE WHEN @client_id = '' THEN client_id ELSE @client_id END, version = version + 1, updated_at = @updated_at
+WHERE id = @id`
+
+// ReplaceSecret gives a principal a new secret and, when clientID is not "", a new client id. The old ones end at
+// once. fault.NotFound when the principal is gone, fault.AlreadyExists when the client id is another's.
+func (s *Store) ReplaceSecret(ctx context.Context, id uuid.UUID, clientID string, secret auth.StoredSecret, f catalog.Fact) error {
+	return s.InTx(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, sqlTouchPrincipal, pgx.NamedArgs{"id": id, "client_id": clientID, "updated_at": f.At})
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return fault.New(fault.NotFound, "Principal does not exist: %s", f.Subject)
+		}
+		if err := putSecret(ctx, tx, id, secret, f); err != nil {
+			return err
+		}
+		return writeFact(ctx, tx, f)
+	})
+}
