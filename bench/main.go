@@ -1,0 +1,72 @@
+// Package main measures what this project claims about speed, each figure beside a baseline of the same run, and
+// writes bench/result.json. Figures are medians over alternating pairs; absolute ones are printed for information.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+)
+
+// figure is one row of result.json.
+type figure struct {
+	Name          string  `json:"name"`
+	Value         float64 `json:"value"`
+	Unit          string  `json:"unit"`
+	BaselineName  string  `json:"baseline_name,omitempty"`
+	BaselineValue float64 `json:"baseline_value,omitempty"`
+	Ratio         float64 `json:"ratio,omitempty"`
+}
+
+// suites are what can be asked for by name, in the order in which they run.
+var suites = []struct {
+	name string
+	run  func() ([]figure, error)
+}{
+	{"commit", measureCommit},
+	{"cluster", measureCluster},
+	{"start", measureStart},
+}
+
+func main() {
+	var figures []figure
+	for _, s := range suites {
+		if len(os.Args) > 1 && !slices.Contains(os.Args[1:], s.name) {
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "%s ...\n", s.name)
+		got, err := s.run()
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", s.name, err)
+			os.Exit(1)
+		}
+		for _, f := range got {
+			fmt.Printf("%-36s %14.3f %-10s", f.Name, f.Value, f.Unit)
+			if f.BaselineName != "" {
+				fmt.Printf(" %s %.3f, ratio %.3f", f.BaselineName, f.BaselineValue, f.Ratio)
+			}
+			fmt.Println()
+		}
+		figures = append(figures, got...)
+	}
+	raw, err := json.MarshalIndent(map[string][]figure{"benchmarks": figures}, "", " ")
+	if err == nil {
+		err = os.WriteFile("bench/result.json", append(raw, '\n'), 0o644)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// median of at least one value.
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
+
+// against makes a figure with its baseline.
+func against(name string, value float64, unit, baselineName string, baseline float64) figure {
+	return figure{Name: name, Value: value, Unit: unit, BaselineName: baselineName, BaselineValue: baseline, Ratio: value / baseline}
+}
