@@ -50,13 +50,13 @@ func (h *handlers) createTable(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	request, err := commit.DecodeCreateRequest(body)
+	request, err := commit.DecodeCreate(body)
 	if err != nil {
 		return err
 	}
 	api.Annotate(r, warehouse, catalog.Identifier{Namespace: ns, Name: request.Name}.String())
 	loaded, err := h.Service.CreateTable(r.Context(), api.CallerOf(r), catalog.CreateTableRequest{
-		Warehouse: warehouse, Namespace: ns, Stage: request.StageCreate, Delegated: delegated(r), Body: request,
+		Warehouse: warehouse, Namespace: ns, Stage: request.Stage, Delegated: delegated(r), Body: request,
 	})
 	if err != nil {
 		return err
