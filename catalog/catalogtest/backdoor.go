@@ -1,0 +1,67 @@
+package catalogtest
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+
+	"catalogd/catalog"
+)
+
+// Backdoor reaches what no port does, for the suite to set up and to look at. A store under test implements it
+// beside the ports.
+type Backdoor interface {
+	// AddView puts a view into a namespace.
+	AddView(t testing.TB, warehouse, namespace uuid.UUID, name string)
+	// SetLease makes the lease of a job good for the epoch, or ends it.
+	SetLease(t testing.TB, f catalog.Fence, held bool)
+	// EventRows and AuditRows give everything that was written, in order.
+	EventRows(t testing.TB) []Event
+	AuditRows(t testing.TB) []Audit
+	// MaintenanceOf gives what commits left for the worker.
+	MaintenanceOf(t testing.TB, table uuid.UUID) (enabled, dirty bool)
+	// LapseStaged moves the end of a staged create so far into the past that nothing needs it any more.
+	LapseStaged(t testing.TB, staged uuid.UUID)
+}
+
+// AddView puts a view into a namespace.
+func (s *Store) AddView(_ testing.TB, warehouse, namespace uuid.UUID, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ident := catalog.Identifier{Namespace: s.state.namespaces[namespace].Levels, Name: name}
+	view := tableRow{TableRecord: catalog.TableRecord{ID: uuid.New(), NamespaceID: namespace, Ident: ident}, warehouse: warehouse, view: true}
+	s.state.tables[view.ID] = view
+}
+
+// SetLease makes the lease of a job good for the epoch, or ends it.
+func (s *Store) SetLease(_ testing.TB, f catalog.Fence, held bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.state.leases, f.JobID)
+	if held {
+		s.state.leases[f.JobID] = f.Epoch
+	}
+}
+
+// EventRows gives all events.
+func (s *Store) EventRows(testing.TB) []Event { return s.Events() }
+
+// AuditRows gives all audit rows.
+func (s *Store) AuditRows(testing.TB) []Audit { return s.Audits() }
+
+// MaintenanceOf gives what commits left for the worker.
+func (s *Store) MaintenanceOf(_ testing.TB, table uuid.UUID) (enabled, dirty bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	row := s.state.maintenance[table]
+	return row.enabled, row.dirty
+}
+
+// LapseStaged ends a staged create long ago.
+func (s *Store) LapseStaged(_ testing.TB, staged uuid.UUID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	row := s.state.staged[staged]
+	row.expires = s.Now().Add(-2 * stagedGrace)
+	s.state.staged[staged] = row
+}

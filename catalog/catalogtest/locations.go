@@ -1,0 +1,123 @@
+package catalogtest
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"catalogd/authz"
+	"catalogd/catalog"
+	"catalogd/internal/fault"
+	"catalogd/vending"
+)
+
+// stagedGrace is how long an expired staged create still holds its location.
+const stagedGrace = 12 * time.Hour
+
+// reservation is a location about to get an owner.
+type reservation struct {
+	warehouse, owner, principal uuid.UUID
+	location                    string
+	kind                        authz.SecurableKind // Namespace or Table
+	staged                      bool
+	ident                       catalog.Identifier
+}
+
+func overlap() error {
+	return fault.New(fault.BadRequest, "the location overlaps another table's or namespace's: choose another one, or none")
+}
+
+// reserve gives the location its owner when nobody else's stands in the way.
+func (st *state) reserve(r reservation, now time.Time) error {
+	w, ok := st.warehouses[r.warehouse]
+	if !ok {
+		return fault.New(fault.NoSuchWarehouse, "Warehouse does not exist")
+	}
+	key := vending.Key(r.location)
+	if !vending.Within(w.Location, r.location) && st.meetsBase(key, r.warehouse) {
+		return overlap()
+	}
+	for at, l := range st.locations {
+		if l.owner == r.owner || !strings.HasPrefix(at, key) && !strings.HasPrefix(key, at) {
+			continue
+		}
+		if at == key && st.yields(l, r, now) {
+			delete(st.staged, l.owner)
+			delete(st.dropped, l.owner)
+			continue
+		}
+		if st.lapsed(l, now) || l.warehouse == r.warehouse && mayNest(l.kind, at, r.kind, key) {
+			continue
+		}
+		return overlap()
+	}
+	st.locations[key] = locationRow{warehouse: r.warehouse, kind: r.kind, staged: r.staged, owner: r.owner}
+	return nil
+}
+
+// mayNest: what lies below a namespace's location, in the same warehouse, may be a namespace's or a table's.
+func mayNest(there authz.SecurableKind, at string, kind authz.SecurableKind, key string) bool {
+	switch {
+	case there == authz.Namespace && kind == authz.Namespace:
+		return at != key
+	case there == authz.Namespace:
+		return len(at) < len(key)
+	case kind == authz.Namespace:
+		return len(at) > len(key)
+	}
+	return false
+}
+
+// yields: a place passes to the same name, from a dropped table, or from a staged create of the same principal, or
+// from one that has lapsed to anybody.
+func (st *state) yields(l locationRow, r reservation, now time.Time) bool {
+	if l.dropped {
+		d := st.dropped[l.owner]
+		return d.warehouse == r.warehouse && sameIdent(d.Ident, r.ident)
+	}
+	if !l.staged {
+		return false
+	}
+	s := st.staged[l.owner]
+	return s.WarehouseID == r.warehouse && sameIdent(s.Ident, r.ident) && s.PrincipalID == r.principal || st.lapsed(l, now)
+}
+
+func (st *state) lapsed(l locationRow, now time.Time) bool {
+	return l.staged && st.staged[l.owner].expires.Add(stagedGrace).Before(now)
+}
+
+func sameIdent(a, b catalog.Identifier) bool {
+	return a.Name == b.Name && slices.Equal(a.Namespace, b.Namespace)
+}
+
+// meetsBase tells whether the key lies in or around another warehouse's base.
+func (st *state) meetsBase(key string, warehouse uuid.UUID) bool {
+	for id, w := range st.warehouses {
+		base := vending.Key(w.Location)
+		if id != warehouse && (strings.HasPrefix(base, key) || strings.HasPrefix(key, base)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (st *state) release(owner uuid.UUID, except string) {
+	for key, l := range st.locations {
+		if l.owner == owner && key != except {
+			delete(st.locations, key)
+		}
+	}
+}
+
+// pass gives a staged create's location to its table.
+func (st *state) pass(staged, table uuid.UUID) {
+	for key, l := range st.locations {
+		if l.owner == staged && l.staged {
+			l.owner, l.staged = table, false
+			st.locations[key] = l
+		}
+	}
+	delete(st.staged, staged)
+}

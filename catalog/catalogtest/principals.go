@@ -1,0 +1,216 @@
+package catalogtest
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"catalogd/auth"
+	"catalogd/authz"
+	"catalogd/catalog"
+	"catalogd/internal/fault"
+)
+
+func noSuchPrincipal(name string) error {
+	return fault.New(fault.NotFound, "Principal does not exist: %s", name)
+}
+
+// CreatePrincipal makes a principal and its secret.
+func (s *Store) CreatePrincipal(ctx context.Context, p catalog.PrincipalRecord, secret auth.StoredSecret, f catalog.Fact) error {
+	return s.tx(ctx, "CreatePrincipal", func(st *state) error {
+		for _, other := range st.principals {
+			switch {
+			case other.Name == p.Name:
+				return fault.New(fault.AlreadyExists, "Principal already exists")
+			case other.ClientID == p.ClientID:
+				return fault.New(fault.AlreadyExists, "Another principal has this client id")
+			}
+		}
+		p.Properties, p.Version, p.UpdatedAt = orEmpty(p.Properties), 1, p.CreatedAt
+		st.principals[p.ID] = principalRow{PrincipalRecord: p, secret: secret}
+		return st.write(f)
+	})
+}
+
+func orEmpty(properties map[string]string) map[string]string {
+	if properties == nil {
+		return map[string]string{}
+	}
+	return maps.Clone(properties)
+}
+
+// FindPrincipal gives a principal by name.
+func (s *Store) FindPrincipal(ctx context.Context, name string) (catalog.PrincipalRecord, error) {
+	var found catalog.PrincipalRecord
+	err := s.tx(ctx, "FindPrincipal", func(st *state) error {
+		for _, p := range st.principals {
+			if p.Name == name {
+				found = p.record()
+				return nil
+			}
+		}
+		return noSuchPrincipal(name)
+	})
+	return found, err
+}
+
+func (p principalRow) record() catalog.PrincipalRecord {
+	r := p.PrincipalRecord
+	r.Properties = maps.Clone(r.Properties)
+	return r
+}
+
+// ListPrincipals gives all principals by name.
+func (s *Store) ListPrincipals(ctx context.Context) ([]catalog.PrincipalRecord, error) {
+	return s.listPrincipals(ctx, "ListPrincipals", func(*state, uuid.UUID) bool { return true })
+}
+
+func (s *Store) listPrincipals(ctx context.Context, method string, wanted func(*state, uuid.UUID) bool) ([]catalog.PrincipalRecord, error) {
+	var found []catalog.PrincipalRecord
+	err := s.tx(ctx, method, func(st *state) error {
+		for id, p := range st.principals {
+			if wanted(st, id) {
+				found = append(found, p.record())
+			}
+		}
+		slices.SortFunc(found, func(a, b catalog.PrincipalRecord) int { return cmp.Compare(a.Name, b.Name) })
+		return nil
+	})
+	return found, err
+}
+
+// UpdatePrincipal replaces the properties of the version that p names.
+func (s *Store) UpdatePrincipal(ctx context.Context, p catalog.PrincipalRecord, f catalog.Fact) error {
+	return s.tx(ctx, "UpdatePrincipal", func(st *state) error {
+		row, ok := st.principals[p.ID]
+		if !ok {
+			return noSuchPrincipal(p.Name)
+		}
+		if row.Version != p.Version {
+			return changedMeanwhile("Principal", p.Name)
+		}
+		row.Properties, row.Version, row.UpdatedAt = orEmpty(p.Properties), row.Version+1, f.At
+		st.principals[p.ID] = row
+		return st.write(f)
+	})
+}
+
+func changedMeanwhile(what, name string) error {
+	return fault.New(fault.VersionConflict, "%s %s has changed meanwhile: read it again and repeat with its currentEntityVersion", what, name)
+}
+
+// DropPrincipal removes a principal with its memberships.
+func (s *Store) DropPrincipal(ctx context.Context, id uuid.UUID, f catalog.Fact) error {
+	return s.tx(ctx, "DropPrincipal", func(st *state) error {
+		return st.keepingAdministrators(func() error {
+			if _, ok := st.principals[id]; !ok {
+				return noSuchPrincipal(f.Subject)
+			}
+			delete(st.principals, id)
+			maps.DeleteFunc(st.principalRoles, func(m membership, _ bool) bool { return m.member == id })
+			return st.write(f)
+		})
+	})
+}
+
+// keepingAdministrators refuses what takes the last administrator away.
+func (st *state) keepingAdministrators(fn func() error) error {
+	before := st.administrators()
+	if err := fn(); err != nil {
+		return err
+	}
+	if before > 0 && st.administrators() == 0 {
+		return fault.New(fault.IllegalArgument,
+			"refused: nobody would be left who holds %s; make another principal administrator first", authz.ServiceManageAccess)
+	}
+	return nil
+}
+
+func (st *state) administrators() int {
+	found := map[uuid.UUID]bool{}
+	for m := range st.principalRoles {
+		if st.grants[grantRow{m.role, authz.Root, authz.RootID, authz.ServiceManageAccess}] {
+			found[m.member] = true
+		}
+	}
+	return len(found)
+}
+
+// ReplaceSecret sets the secret and, when clientID is not "", the client id.
+func (s *Store) ReplaceSecret(ctx context.Context, id uuid.UUID, clientID string, secret auth.StoredSecret, f catalog.Fact) error {
+	return s.tx(ctx, "ReplaceSecret", func(st *state) error {
+		row, ok := st.principals[id]
+		if !ok {
+			return noSuchPrincipal(f.Subject)
+		}
+		for other, p := range st.principals {
+			if other != id && clientID != "" && p.ClientID == clientID {
+				return fault.New(fault.AlreadyExists, "Another principal has this client id")
+			}
+		}
+		if clientID != "" {
+			row.ClientID = clientID
+		}
+		row.secret, row.Version, row.UpdatedAt = secret, row.Version+1, f.At
+		st.principals[id] = row
+		return st.write(f)
+	})
+}
+
+// FindAccountByClientID gives the account that a client id belongs to.
+func (s *Store) FindAccountByClientID(ctx context.Context, clientID string) (auth.Account, error) {
+	return s.findAccount(ctx, "FindAccountByClientID", func(p principalRow) bool { return p.ClientID == clientID })
+}
+
+// FindAccountByID gives a principal's account.
+func (s *Store) FindAccountByID(ctx context.Context, id uuid.UUID) (auth.Account, error) {
+	return s.findAccount(ctx, "FindAccountByID", func(p principalRow) bool { return p.ID == id })
+}
+
+func (s *Store) findAccount(ctx context.Context, method string, wanted func(principalRow) bool) (auth.Account, error) {
+	var account auth.Account
+	err := s.tx(ctx, method, func(st *state) error {
+		for _, p := range st.principals {
+			if !wanted(p) {
+				continue
+			}
+			account = auth.Account{ID: p.ID, Name: p.Name, ClientID: p.ClientID, Kind: p.Kind, Secret: p.secret, Roles: []string{}}
+			for m := range st.principalRoles {
+				if m.member == p.ID {
+					account.Roles = append(account.Roles, st.roles[m.role].Name)
+				}
+			}
+			slices.Sort(account.Roles)
+			return nil
+		}
+		return fault.New(fault.NotFound, "no principal has this client id")
+	})
+	return account, err
+}
+
+// SigningKeys gives the active keys.
+func (s *Store) SigningKeys(ctx context.Context) ([]auth.StoredKey, error) {
+	var keys []auth.StoredKey
+	err := s.tx(ctx, "SigningKeys", func(st *state) error {
+		keys = st.keys
+		return nil
+	})
+	return keys, err
+}
+
+// AddSigningKey keeps the key unless there is an active one of its algorithm.
+func (s *Store) AddSigningKey(ctx context.Context, k auth.StoredKey) ([]auth.StoredKey, error) {
+	var keys []auth.StoredKey
+	err := s.tx(ctx, "AddSigningKey", func(st *state) error {
+		active := func(other auth.StoredKey) bool { return other.Algorithm == k.Algorithm && other.RetiredAt.IsZero() }
+		if !slices.ContainsFunc(st.keys, active) {
+			st.keys = append(st.keys[:len(st.keys):len(st.keys)], k)
+		}
+		keys = st.keys
+		return nil
+	})
+	return keys, err
+}

@@ -1,0 +1,153 @@
+package catalogtest
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"catalogd/auth"
+	"catalogd/authz"
+	"catalogd/catalog"
+)
+
+// Resolve answers what a request names and what its caller may do there.
+func (s *Store) Resolve(ctx context.Context, l catalog.Lookup) (catalog.Resolution, error) {
+	var res catalog.Resolution
+	err := s.tx(ctx, "Resolve", func(st *state) error {
+		res = st.resolve(l)
+		return nil
+	})
+	return res, err
+}
+
+func (st *state) resolve(l catalog.Lookup) catalog.Resolution {
+	_, known := st.principals[l.Principal.ID]
+	system := l.Principal.Kind == auth.System
+	res := catalog.Resolution{Known: known || system}
+	roles := st.activeRoles(l.Principal)
+	if w, ok := st.warehouse(l.Warehouse); ok {
+		w.Properties = maps.Clone(w.Properties)
+		res.Warehouse = &w
+		st.resolveNames(&res, l)
+		roles = st.withCatalogRoles(roles, w.ID)
+	}
+	path := res.Path()
+	if n := st.viewAt(res, l); n != nil {
+		path = append(path, *n)
+	}
+	for g := range st.grants {
+		name, acts := roles[g.role]
+		on := func(e authz.Securable) bool { return e.Kind == g.kind && e.ID == g.securable }
+		if acts && slices.ContainsFunc(path, on) {
+			res.Grants = append(res.Grants, authz.Grant{Privilege: g.privilege, Kind: g.kind, SecurableID: g.securable, Role: name})
+		}
+	}
+	return res
+}
+
+func (st *state) resolveNames(res *catalog.Resolution, l catalog.Lookup) {
+	for depth := 1; depth <= len(l.Namespace); depth++ {
+		n, ok := st.namespaceAt(res.Warehouse.ID, l.Namespace[:depth])
+		if !ok {
+			continue
+		}
+		record := n.NamespaceRecord
+		record.Properties = maps.Clone(record.Properties)
+		if depth < len(l.Namespace) {
+			res.Ancestors = append(res.Ancestors, record)
+			continue
+		}
+		res.Namespace = &record
+	}
+	if res.Namespace == nil || l.Table == "" {
+		return
+	}
+	t, ok := st.tableAt(res.Namespace.ID, l.Table)
+	switch {
+	case !ok:
+	case t.view:
+		res.IsView = true
+	default:
+		record := t.TableRecord
+		res.Table = &record
+	}
+}
+
+// viewAt gives the view that was looked up: grants on it count, though the resolution does not carry it.
+func (st *state) viewAt(res catalog.Resolution, l catalog.Lookup) *authz.Securable {
+	if !res.IsView {
+		return nil
+	}
+	t, _ := st.tableAt(res.Namespace.ID, l.Table)
+	return &authz.Securable{Kind: authz.View, ID: t.ID}
+}
+
+func (st *state) warehouse(name string) (catalog.Warehouse, bool) {
+	for _, w := range st.warehouses {
+		if w.Name == name {
+			return w, true
+		}
+	}
+	id, err := uuid.Parse(name)
+	if err != nil || id.String() != name {
+		return catalog.Warehouse{}, false
+	}
+	w, ok := st.warehouses[id]
+	return w, ok
+}
+
+func (st *state) namespaceAt(warehouse uuid.UUID, levels catalog.Namespace) (namespaceRow, bool) {
+	for _, n := range st.namespaces {
+		if n.warehouse == warehouse && slices.Equal(n.Levels, levels) {
+			return n, true
+		}
+	}
+	return namespaceRow{}, false
+}
+
+func (st *state) tableAt(namespace uuid.UUID, name string) (tableRow, bool) {
+	for _, t := range st.tables {
+		if t.NamespaceID == namespace && t.Ident.Name == name {
+			return t, true
+		}
+	}
+	return tableRow{}, false
+}
+
+// activeRoles gives the principal roles that the token makes active and that the principal still has, by id.
+func (st *state) activeRoles(p auth.Principal) map[uuid.UUID]string {
+	active := map[uuid.UUID]string{}
+	if p.Kind == auth.System {
+		return active
+	}
+	for m := range st.principalRoles {
+		role := st.roles[m.role]
+		if m.member == p.ID && (p.Roles.All || slices.Contains(p.Roles.Names, role.Name)) {
+			active[m.role] = role.Name
+		}
+	}
+	return active
+}
+
+func (st *state) withCatalogRoles(active map[uuid.UUID]string, warehouse uuid.UUID) map[uuid.UUID]string {
+	all := maps.Clone(active)
+	for m := range st.catalogRoles {
+		role := st.roles[m.role]
+		if _, ok := active[m.member]; ok && role.WarehouseID == warehouse {
+			all[m.role] = role.Name
+		}
+	}
+	return all
+}
+
+// ResolveGrants gives the caller's grants on the root, and whether the principal still exists.
+func (s *Store) ResolveGrants(ctx context.Context, l catalog.Lookup) (grants []authz.Grant, known bool, err error) {
+	err = s.tx(ctx, "ResolveGrants", func(st *state) error {
+		res := st.resolve(catalog.Lookup{Principal: l.Principal})
+		grants, known = res.Grants, res.Known
+		return nil
+	})
+	return grants, known, err
+}

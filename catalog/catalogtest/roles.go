@@ -1,0 +1,271 @@
+package catalogtest
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"catalogd/authz"
+	"catalogd/catalog"
+	"catalogd/internal/fault"
+)
+
+func roleKind(warehouse uuid.UUID) string {
+	if warehouse != uuid.Nil {
+		return "Catalog role"
+	}
+	return "Principal role"
+}
+
+// CreateRole makes a principal role or, in a warehouse, a catalog role.
+func (s *Store) CreateRole(ctx context.Context, r catalog.RoleRecord, f catalog.Fact) error {
+	return s.tx(ctx, "CreateRole", func(st *state) error {
+		if _, ok := st.warehouses[r.WarehouseID]; r.WarehouseID != uuid.Nil && !ok {
+			return fault.New(fault.NoSuchWarehouse, "Warehouse does not exist")
+		}
+		if _, taken := st.roleNamed(r.WarehouseID, r.Name); taken {
+			return fault.New(fault.AlreadyExists, "%s already exists", roleKind(r.WarehouseID))
+		}
+		r.Properties, r.Version, r.UpdatedAt = orEmpty(r.Properties), 1, r.CreatedAt
+		st.roles[r.ID] = r
+		return st.write(f)
+	})
+}
+
+func (st *state) roleNamed(warehouse uuid.UUID, name string) (catalog.RoleRecord, bool) {
+	for _, r := range st.roles {
+		if r.WarehouseID == warehouse && r.Name == name {
+			return r, true
+		}
+	}
+	return catalog.RoleRecord{}, false
+}
+
+// FindRole gives a role by name.
+func (s *Store) FindRole(ctx context.Context, warehouseID uuid.UUID, name string) (catalog.RoleRecord, error) {
+	var found catalog.RoleRecord
+	err := s.tx(ctx, "FindRole", func(st *state) error {
+		r, ok := st.roleNamed(warehouseID, name)
+		if !ok {
+			return fault.New(fault.NotFound, "%s does not exist: %s", roleKind(warehouseID), name)
+		}
+		found = r
+		found.Properties = maps.Clone(r.Properties)
+		return nil
+	})
+	return found, err
+}
+
+// ListRoles gives all principal roles, or the catalog roles of a warehouse, by name.
+func (s *Store) ListRoles(ctx context.Context, warehouseID uuid.UUID) ([]catalog.RoleRecord, error) {
+	return s.listRoles(ctx, "ListRoles", func(_ *state, r catalog.RoleRecord) bool { return r.WarehouseID == warehouseID })
+}
+
+func (s *Store) listRoles(ctx context.Context, method string, wanted func(*state, catalog.RoleRecord) bool) ([]catalog.RoleRecord, error) {
+	var found []catalog.RoleRecord
+	err := s.tx(ctx, method, func(st *state) error {
+		for _, r := range st.roles {
+			if wanted(st, r) {
+				r.Properties = maps.Clone(r.Properties)
+				found = append(found, r)
+			}
+		}
+		slices.SortFunc(found, func(a, b catalog.RoleRecord) int { return cmp.Compare(a.Name, b.Name) })
+		return nil
+	})
+	return found, err
+}
+
+// UpdateRole replaces the properties of the version that r names.
+func (s *Store) UpdateRole(ctx context.Context, r catalog.RoleRecord, f catalog.Fact) error {
+	return s.tx(ctx, "UpdateRole", func(st *state) error {
+		row, ok := st.roles[r.ID]
+		if !ok {
+			return fault.New(fault.NotFound, "%s does not exist: %s", roleKind(r.WarehouseID), r.Name)
+		}
+		if row.Version != r.Version {
+			return changedMeanwhile(roleKind(r.WarehouseID), r.Name)
+		}
+		row.Properties, row.Version, row.UpdatedAt = orEmpty(r.Properties), row.Version+1, f.At
+		st.roles[r.ID] = row
+		return st.write(f)
+	})
+}
+
+// DropRole removes a role with its memberships and grants.
+func (s *Store) DropRole(ctx context.Context, r catalog.RoleRecord, f catalog.Fact) error {
+	return s.tx(ctx, "DropRole", func(st *state) error {
+		return st.keepingAdministrators(func() error {
+			if _, ok := st.roles[r.ID]; !ok {
+				return fault.New(fault.NotFound, "%s does not exist: %s", roleKind(r.WarehouseID), r.Name)
+			}
+			st.dropRole(r.ID)
+			return st.write(f)
+		})
+	})
+}
+
+func (st *state) dropRole(id uuid.UUID) {
+	delete(st.roles, id)
+	gone := func(m membership, _ bool) bool { return m.member == id || m.role == id }
+	maps.DeleteFunc(st.principalRoles, gone)
+	maps.DeleteFunc(st.catalogRoles, gone)
+	maps.DeleteFunc(st.grants, func(g grantRow, _ bool) bool { return g.role == id })
+}
+
+func (st *state) dropGrantsOn(securable uuid.UUID) {
+	maps.DeleteFunc(st.grants, func(g grantRow, _ bool) bool { return g.securable == securable })
+}
+
+func gone() error {
+	return fault.New(fault.NotFound, "the role, or who was to have it, no longer exists")
+}
+
+// AssignPrincipalRole gives a principal a role; a repeat leaves no fact.
+func (s *Store) AssignPrincipalRole(ctx context.Context, principalID, roleID uuid.UUID, f catalog.Fact) error {
+	return s.tx(ctx, "AssignPrincipalRole", func(st *state) error {
+		_, principal := st.principals[principalID]
+		if role, ok := st.roles[roleID]; !ok || !principal || role.WarehouseID != uuid.Nil {
+			return gone()
+		}
+		return st.assign(st.principalRoles, membership{principalID, roleID}, f)
+	})
+}
+
+func (st *state) assign(members map[membership]bool, m membership, f catalog.Fact) error {
+	if members[m] {
+		return nil
+	}
+	members[m] = true
+	return st.write(f)
+}
+
+// RevokePrincipalRole takes a role from a principal.
+func (s *Store) RevokePrincipalRole(ctx context.Context, principalID, roleID uuid.UUID, f catalog.Fact) error {
+	return s.tx(ctx, "RevokePrincipalRole", func(st *state) error {
+		return st.keepingAdministrators(func() error {
+			m := membership{principalID, roleID}
+			if !st.principalRoles[m] {
+				return fault.New(fault.NotFound, "the principal does not have this role")
+			}
+			delete(st.principalRoles, m)
+			return st.write(f)
+		})
+	})
+}
+
+// PrincipalRolesOf gives the roles of a principal.
+func (s *Store) PrincipalRolesOf(ctx context.Context, principalID uuid.UUID) ([]catalog.RoleRecord, error) {
+	return s.listRoles(ctx, "PrincipalRolesOf", func(st *state, r catalog.RoleRecord) bool {
+		return st.principalRoles[membership{principalID, r.ID}]
+	})
+}
+
+// PrincipalsWith gives who has a principal role.
+func (s *Store) PrincipalsWith(ctx context.Context, roleID uuid.UUID) ([]catalog.PrincipalRecord, error) {
+	return s.listPrincipals(ctx, "PrincipalsWith", func(st *state, id uuid.UUID) bool {
+		return st.principalRoles[membership{id, roleID}]
+	})
+}
+
+// AssignCatalogRole gives a principal role a catalog role; a repeat leaves no fact.
+func (s *Store) AssignCatalogRole(ctx context.Context, principalRoleID, catalogRoleID uuid.UUID, f catalog.Fact) error {
+	return s.tx(ctx, "AssignCatalogRole", func(st *state) error {
+		member, ok := st.roles[principalRoleID]
+		role, okRole := st.roles[catalogRoleID]
+		if !ok || !okRole || member.WarehouseID != uuid.Nil || role.WarehouseID == uuid.Nil {
+			return gone()
+		}
+		return st.assign(st.catalogRoles, membership{principalRoleID, catalogRoleID}, f)
+	})
+}
+
+// RevokeCatalogRole takes a catalog role from a principal role.
+func (s *Store) RevokeCatalogRole(ctx context.Context, principalRoleID, catalogRoleID uuid.UUID, f catalog.Fact) error {
+	return s.tx(ctx, "RevokeCatalogRole", func(st *state) error {
+		m := membership{principalRoleID, catalogRoleID}
+		if !st.catalogRoles[m] {
+			return fault.New(fault.NotFound, "the principal role does not have this catalog role")
+		}
+		delete(st.catalogRoles, m)
+		return st.write(f)
+	})
+}
+
+// CatalogRolesOf gives the catalog roles that a principal role has in a warehouse.
+func (s *Store) CatalogRolesOf(ctx context.Context, principalRoleID, warehouseID uuid.UUID) ([]catalog.RoleRecord, error) {
+	return s.listRoles(ctx, "CatalogRolesOf", func(st *state, r catalog.RoleRecord) bool {
+		return r.WarehouseID == warehouseID && st.catalogRoles[membership{principalRoleID, r.ID}]
+	})
+}
+
+// PrincipalRolesWith gives the principal roles that have a catalog role.
+func (s *Store) PrincipalRolesWith(ctx context.Context, catalogRoleID uuid.UUID) ([]catalog.RoleRecord, error) {
+	return s.listRoles(ctx, "PrincipalRolesWith", func(st *state, r catalog.RoleRecord) bool {
+		return st.catalogRoles[membership{r.ID, catalogRoleID}]
+	})
+}
+
+// AddGrant grants a privilege to a role; a repeat leaves no fact.
+func (s *Store) AddGrant(ctx context.Context, role catalog.RoleRecord, g catalog.RoleGrant, f catalog.Fact) error {
+	return s.tx(ctx, "AddGrant", func(st *state) error {
+		if _, ok := st.roles[role.ID]; !ok {
+			return fault.New(fault.NotFound, "the role no longer exists: %s", role.Name)
+		}
+		row := grantRow{role.ID, g.Kind, g.ID, g.Privilege}
+		if st.grants[row] {
+			return nil
+		}
+		st.grants[row] = true
+		return st.write(f)
+	})
+}
+
+// RevokeGrant takes a grant back; a repeat leaves no fact.
+func (s *Store) RevokeGrant(ctx context.Context, role catalog.RoleRecord, g catalog.RoleGrant, f catalog.Fact) error {
+	return s.tx(ctx, "RevokeGrant", func(st *state) error {
+		return st.keepingAdministrators(func() error {
+			row := grantRow{role.ID, g.Kind, g.ID, g.Privilege}
+			if !st.grants[row] {
+				return nil
+			}
+			delete(st.grants, row)
+			return st.write(f)
+		})
+	})
+}
+
+// ListGrants gives what a role holds on what is still there, outermost securables first.
+func (s *Store) ListGrants(ctx context.Context, role catalog.RoleRecord) ([]catalog.RoleGrant, error) {
+	var grants []catalog.RoleGrant
+	err := s.tx(ctx, "ListGrants", func(st *state) error {
+		for g := range st.grants {
+			if shown, ok := st.shownGrant(g); ok && g.role == role.ID {
+				grants = append(grants, shown)
+			}
+		}
+		slices.SortFunc(grants, func(a, b catalog.RoleGrant) int {
+			return cmp.Or(slices.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Privilege, b.Privilege))
+		})
+		return nil
+	})
+	return grants, err
+}
+
+func (st *state) shownGrant(g grantRow) (catalog.RoleGrant, bool) {
+	shown := catalog.RoleGrant{Privilege: g.privilege, Kind: g.kind, ID: g.securable}
+	switch g.kind {
+	case authz.Namespace:
+		n, ok := st.namespaces[g.securable]
+		shown.Namespace = n.Levels
+		return shown, ok
+	case authz.Table, authz.View:
+		t, ok := st.tables[g.securable]
+		shown.Namespace, shown.Name = t.Ident.Namespace, t.Ident.Name
+		return shown, ok && t.view == (g.kind == authz.View)
+	}
+	return shown, true
+}

@@ -1,0 +1,264 @@
+// Package catalogtest has what tests of the domain need: a store and a metadata file system in memory, both of which
+// fail where a test wants, and the suite that every store must pass. The store in memory and the one in Postgres pass
+// the same suite, so whatever is tested on the first holds for the second.
+package catalogtest
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"catalogd/auth"
+	"catalogd/authz"
+	"catalogd/catalog"
+	"catalogd/internal/fault"
+)
+
+// Failure is what a test does to one call. The zero value does nothing.
+type Failure struct {
+	// Err is the call's answer instead of its own.
+	Err error
+	// Applied tells that the call did its work and only its answer was lost. Else it does nothing.
+	Applied bool
+}
+
+// Failures decides over each call: its method's name, and its number among all calls, from 1.
+type Failures func(method string, number int) Failure
+
+// Unknown is the answer of a commit whose outcome nobody knows.
+func Unknown() error {
+	return fault.New(fault.CommitUnknown, "the database's answer to the commit was lost")
+}
+
+// FailNth lets the nth call fail with err before it does anything. A loop over n, until nothing fails any more,
+// visits every place where a test's operation can break.
+func FailNth(n int, err error) Failures {
+	return func(_ string, number int) Failure {
+		if number == n {
+			return Failure{Err: err}
+		}
+		return Failure{}
+	}
+}
+
+// LoseAnswer lets the nth call of a method answer that its outcome is unknown; applied says what it was in truth.
+func LoseAnswer(method string, n int, applied bool) Failures {
+	var mu sync.Mutex
+	seen := 0
+	return func(called string, _ int) Failure {
+		if called != method {
+			return Failure{}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if seen++; seen == n {
+			return Failure{Err: Unknown(), Applied: applied}
+		}
+		return Failure{}
+	}
+}
+
+// Event is an event row.
+type Event struct {
+	ID        uuid.UUID
+	Operation string
+	Warehouse uuid.UUID
+	Securable uuid.UUID
+	Subject   string
+}
+
+// Audit is an audit row.
+type Audit struct {
+	Event     uuid.UUID // uuid.Nil for refused attempts
+	Principal string
+	Operation string
+	Subject   string
+	Allowed   bool
+	Reason    string
+}
+
+// Store is a catalog.Store, a catalog.AdminStore, an auth.AccountStore and an auth.KeyStore in memory. It is safe
+// for concurrent use.
+type Store struct {
+	// Now is the database's clock.
+	Now func() time.Time
+
+	mu       sync.Mutex
+	failures Failures
+	calls    int
+	state    state
+}
+
+// state is everything that a transaction can roll back. The maps hold values; what these point to is never changed.
+type state struct {
+	warehouses  map[uuid.UUID]catalog.Warehouse
+	namespaces  map[uuid.UUID]namespaceRow
+	tables      map[uuid.UUID]tableRow
+	dropped     map[uuid.UUID]tableRow
+	staged      map[uuid.UUID]stagedRow
+	locations   map[string]locationRow // by vending.Key
+	leases      map[uuid.UUID]int64    // epochs of the jobs whose lease is held
+	maintenance map[uuid.UUID]maintenanceRow
+
+	principals     map[uuid.UUID]principalRow
+	roles          map[uuid.UUID]catalog.RoleRecord
+	principalRoles map[membership]bool // principal has principal role
+	catalogRoles   map[membership]bool // principal role has catalog role
+	grants         map[grantRow]bool
+	keys           []auth.StoredKey
+
+	events []Event
+	audits []Audit
+}
+
+type namespaceRow struct {
+	catalog.NamespaceRecord
+	warehouse, parent uuid.UUID
+}
+
+type tableRow struct {
+	catalog.TableRecord
+	warehouse uuid.UUID
+	view      bool
+}
+
+type stagedRow struct {
+	catalog.StagedTable
+	expires time.Time
+}
+
+type locationRow struct {
+	warehouse uuid.UUID
+	kind      authz.SecurableKind
+	dropped   bool
+	staged    bool
+	owner     uuid.UUID
+}
+
+type maintenanceRow struct{ enabled, dirty bool }
+
+type principalRow struct {
+	catalog.PrincipalRecord
+	secret auth.StoredSecret
+}
+
+type membership struct{ member, role uuid.UUID }
+
+type grantRow struct {
+	role      uuid.UUID
+	kind      authz.SecurableKind
+	securable uuid.UUID
+	privilege authz.Privilege
+}
+
+// NewStore makes an empty store.
+func NewStore() *Store {
+	return &Store{Now: time.Now, state: state{
+		warehouses: map[uuid.UUID]catalog.Warehouse{}, namespaces: map[uuid.UUID]namespaceRow{},
+		tables: map[uuid.UUID]tableRow{}, dropped: map[uuid.UUID]tableRow{}, staged: map[uuid.UUID]stagedRow{},
+		locations: map[string]locationRow{}, leases: map[uuid.UUID]int64{}, maintenance: map[uuid.UUID]maintenanceRow{},
+		principals: map[uuid.UUID]principalRow{}, roles: map[uuid.UUID]catalog.RoleRecord{},
+		principalRoles: map[membership]bool{}, catalogRoles: map[membership]bool{}, grants: map[grantRow]bool{},
+	}}
+}
+
+func (s state) clone() state {
+	c := s
+	c.warehouses, c.namespaces, c.tables = maps.Clone(s.warehouses), maps.Clone(s.namespaces), maps.Clone(s.tables)
+	c.dropped, c.staged, c.locations = maps.Clone(s.dropped), maps.Clone(s.staged), maps.Clone(s.locations)
+	c.leases, c.maintenance = maps.Clone(s.leases), maps.Clone(s.maintenance)
+	c.principals, c.roles = maps.Clone(s.principals), maps.Clone(s.roles)
+	c.principalRoles, c.catalogRoles = maps.Clone(s.principalRoles), maps.Clone(s.catalogRoles)
+	c.grants = maps.Clone(s.grants)
+	return c
+}
+
+// Inject sets what happens to calls from now on, and counts them from 1 again. nil lets everything succeed.
+func (s *Store) Inject(f Failures) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures, s.calls = f, 0
+}
+
+// Calls tells how many calls there were since the last Inject.
+func (s *Store) Calls() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls
+}
+
+// tx runs fn alone, with all or nothing of what it does, unless the test wants the call to fail.
+func (s *Store) tx(ctx context.Context, method string, fn func(st *state) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls++
+	if err := ctx.Err(); err != nil {
+		return fault.Wrap(fault.Busy, err, "the request ended before the database had answered; nothing changed")
+	}
+	var failure Failure
+	if s.failures != nil {
+		failure = s.failures(method, s.calls)
+	}
+	if failure.Err != nil && !failure.Applied {
+		return failure.Err
+	}
+	before := s.state
+	next := before.clone()
+	if err := fn(&next); err != nil {
+		return err
+	}
+	s.state = next
+	return failure.Err
+}
+
+// write keeps a fact. An event's id is taken once: by a commit, or by who asked in vain whether it had landed.
+func (st *state) write(f catalog.Fact) error {
+	if _, taken := st.event(f.ID); taken {
+		return fault.New(fault.CommitRace, "this commit was given up before it arrived")
+	}
+	st.events = append(st.events[:len(st.events):len(st.events)], Event{
+		ID: f.ID, Operation: f.Operation, Warehouse: f.Warehouse, Securable: f.Securable, Subject: f.Subject,
+	})
+	st.audit(Audit{
+		Event: f.ID, Principal: f.Caller.Principal.Name, Operation: f.Operation, Subject: f.Subject, Allowed: true,
+	})
+	return nil
+}
+
+func (st *state) audit(a Audit) {
+	st.audits = append(st.audits[:len(st.audits):len(st.audits)], a)
+}
+
+func (st *state) event(id uuid.UUID) (Event, bool) {
+	for _, e := range st.events {
+		if e.ID == id {
+			return e, true
+		}
+	}
+	return Event{}, false
+}
+
+// Events gives all event rows in order.
+func (s *Store) Events() []Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state.events
+}
+
+// Audits gives all audit rows in order.
+func (s *Store) Audits() []Audit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state.audits
+}
+
+// RecordDenial keeps a refused attempt.
+func (s *Store) RecordDenial(ctx context.Context, d catalog.Denial) error {
+	return s.tx(ctx, "RecordDenial", func(st *state) error {
+		st.audit(Audit{Principal: d.Caller.Principal.Name, Operation: d.Operation, Subject: d.Subject, Reason: d.Reason})
+		return nil
+	})
+}

@@ -1,0 +1,130 @@
+package catalogtest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"catalogd/authz"
+	"catalogd/catalog"
+	"catalogd/internal/fault"
+)
+
+func noSuchTable(id catalog.Identifier) error {
+	return fault.New(fault.NoSuchTable, "Table does not exist: %s", id)
+}
+
+// ListTables gives the names of a namespace's tables.
+func (s *Store) ListTables(ctx context.Context, namespaceID uuid.UUID, p catalog.Page) ([]string, error) {
+	var names []string
+	err := s.tx(ctx, "ListTables", func(st *state) error {
+		for _, t := range st.tables {
+			if t.NamespaceID == namespaceID && !t.view && t.Ident.Name > p.After {
+				names = append(names, t.Ident.Name)
+			}
+		}
+		slices.Sort(names)
+		if p.Limit > 0 && len(names) > p.Limit {
+			names = names[:p.Limit]
+		}
+		return nil
+	})
+	return names, err
+}
+
+// RenameTable gives a table another name. Its own name is no change.
+func (s *Store) RenameTable(ctx context.Context, r catalog.TableRename) error {
+	return s.tx(ctx, "RenameTable", func(st *state) error {
+		t, ok := st.tables[r.ID]
+		if !ok || t.view {
+			return noSuchTable(r.Source)
+		}
+		if unstorable(r.Target.Name) {
+			return badText()
+		}
+		n, ok := st.namespaces[r.TargetNamespaceID]
+		if !ok || n.warehouse != t.warehouse {
+			return noSuchNamespace(r.Target.Namespace.String())
+		}
+		if holder, taken := st.tableAt(r.TargetNamespaceID, r.Target.Name); taken {
+			if holder.ID == r.ID {
+				return nil
+			}
+			what := "Table"
+			if holder.view {
+				what = "View"
+			}
+			return fault.New(fault.AlreadyExists, "Cannot rename %s to %s. %s already exists", r.Source, r.Target, what)
+		}
+		t.NamespaceID, t.Version = r.TargetNamespaceID, t.Version+1
+		t.Ident = catalog.Identifier{Namespace: n.Levels, Name: r.Target.Name}
+		st.tables[r.ID] = t
+		return st.write(r.Fact)
+	})
+}
+
+// DropTable takes a table's name away; its location stays reserved.
+func (s *Store) DropTable(ctx context.Context, d catalog.TableDrop) error {
+	return s.tx(ctx, "DropTable", func(st *state) error {
+		t, ok := st.tables[d.ID]
+		if !ok || t.view {
+			return noSuchTable(d.Ident)
+		}
+		delete(st.tables, d.ID)
+		st.dropped[d.ID] = t
+		for key, l := range st.locations {
+			if l.owner == d.ID {
+				l.dropped = true
+				st.locations[key] = l
+			}
+		}
+		st.dropGrantsOn(d.ID)
+		delete(st.maintenance, d.ID)
+		return st.write(d.Fact)
+	})
+}
+
+// StageTable remembers a staged create and reserves its location.
+func (s *Store) StageTable(ctx context.Context, t catalog.StagedTable) error {
+	return s.tx(ctx, "StageTable", func(st *state) error {
+		if unstorable(append(slices.Clone(t.Ident.Namespace), t.Ident.Name)...) {
+			return badText()
+		}
+		err := st.reserve(reservation{
+			warehouse: t.WarehouseID, owner: t.UUID, principal: t.PrincipalID, location: t.Location,
+			kind: authz.Table, staged: true, ident: t.Ident,
+		}, s.Now())
+		if err != nil {
+			return err
+		}
+		if _, taken := st.staged[t.UUID]; taken {
+			return fault.New(fault.AlreadyExists, "a staged create has this table uuid already")
+		}
+		st.staged[t.UUID] = stagedRow{StagedTable: t, expires: s.Now().Add(t.TTL)}
+		return nil
+	})
+}
+
+// FindStagedTables gives the staged creates of a name that have not expired, newest first.
+func (s *Store) FindStagedTables(ctx context.Context, warehouseID uuid.UUID, ident catalog.Identifier) ([]catalog.StagedTable, error) {
+	var found []stagedRow
+	err := s.tx(ctx, "FindStagedTables", func(st *state) error {
+		for _, t := range st.staged {
+			if t.WarehouseID == warehouseID && sameIdent(t.Ident, ident) && t.expires.After(s.Now()) {
+				found = append(found, t)
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(found, func(a, b stagedRow) int {
+		return cmp.Or(b.expires.Compare(a.expires), cmp.Compare(a.UUID.String(), b.UUID.String()))
+	})
+	var out []catalog.StagedTable
+	for _, t := range found {
+		t.TTL = t.expires.Sub(s.Now())
+		out = append(out, t.StagedTable)
+	}
+	return out, err
+}
