@@ -42,10 +42,6 @@ func openDevFolder(path string) (*devFolder, error) {
 	if absolute, err = filepath.EvalSymlinks(absolute); err != nil {
 		return nil, fmt.Errorf("data folder %s: %w", path, err)
 	}
-	if strings.ContainsAny(absolute, " \t\n%?#*") {
-		// Clients disagree on how such characters are written in a file: location, and client.env is split at blanks.
-		return nil, fmt.Errorf("the data folder %q has a character in its path that not every client reads the same; choose another by --data", absolute)
-	}
 	lock, err := os.OpenFile(filepath.Join(absolute, devLockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the lock of the data folder: %w", err)

@@ -47,39 +47,41 @@ func (l *listener) url() string {
 	return "http://" + net.JoinHostPort(host, fmt.Sprint(address.Port))
 }
 
-// servers runs the API and the ops listener until the context ends or one of them fails.
+// servers runs the API and the ops listener until the context ends or one of them fails. A worker has no API.
 type servers struct {
-	api, ops         *listener
-	handler, health  http.Handler
-	log              *slog.Logger
-	grace            time.Duration
-	stopping         atomic.Bool // readiness answers no from then on
-	failed           <-chan error
-	httpAPI, httpOps *http.Server
+	api, ops        *listener
+	handler, health http.Handler
+	log             *slog.Logger
+	grace           time.Duration
+	stopping        atomic.Bool // readiness answers no from then on
+
+	failed  chan error
+	running []*http.Server // the API first
 }
 
-func newHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
-	return &http.Server{
+// start serves the listeners in the background.
+func (s *servers) start() {
+	s.failed = make(chan error, 2)
+	if s.api != nil {
+		s.serve(s.api, s.handler)
+	}
+	s.serve(s.ops, s.health)
+}
+
+func (s *servers) serve(l *listener, handler http.Handler) {
+	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: headerReadMax,
 		IdleTimeout:       connectionIdle,
 		MaxHeaderBytes:    headerBytesMax,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
-}
-
-// start serves both listeners in the background.
-func (s *servers) start() {
-	failed := make(chan error, 2)
-	s.failed = failed
-	s.httpAPI, s.httpOps = newHTTPServer(s.handler, s.log), newHTTPServer(s.health, s.log)
-	serve := func(server *http.Server, l *listener) {
+	s.running = append(s.running, server)
+	go func() {
 		if err := server.Serve(l.net); !errors.Is(err, http.ErrServerClosed) {
-			failed <- fmt.Errorf("serve %s: %w", l.key, err)
+			s.failed <- fmt.Errorf("serve %s: %w", l.key, err)
 		}
-	}
-	go serve(s.httpAPI, s.api)
-	go serve(s.httpOps, s.ops)
+	}()
 }
 
 // wait returns when the context ends (nil), a listener fails, or what else the server stands on is gone.
@@ -90,6 +92,9 @@ func (s *servers) wait(ctx context.Context, gone <-chan struct{}) error {
 	case err := <-s.failed:
 		return err
 	case <-gone:
+		if ctx.Err() != nil {
+			return nil // an interrupt from the terminal reaches both at once
+		}
 		return errors.New("the private Postgres ended by itself; its log is postgres.log in the data folder")
 	}
 }
@@ -100,10 +105,12 @@ func (s *servers) stop() error {
 	s.stopping.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), s.grace)
 	defer cancel()
-	err := s.httpAPI.Shutdown(ctx)
-	if err != nil {
-		s.log.Warn("requests were cut off", "after", s.grace.String())
-		err = s.httpAPI.Close()
+	var all error
+	for _, server := range s.running {
+		if err := server.Shutdown(ctx); err != nil {
+			s.log.Warn("requests were cut off", "after", s.grace.String())
+			all = errors.Join(all, server.Close())
+		}
 	}
-	return errors.Join(err, s.httpOps.Close())
+	return all
 }

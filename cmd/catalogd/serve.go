@@ -3,9 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"catalogd/internal/telemetry"
 )
 
-func runServe(_ context.Context, c *call) error {
+func runServe(ctx context.Context, c *call) error {
 	fs := c.newFlags()
 	load := c.configFlags(fs)
 	printConfig := fs.Bool("print-config", false, "show the merged configuration with the source of each value, secrets masked, and end")
@@ -20,16 +25,77 @@ func runServe(_ context.Context, c *call) error {
 		config.print(c.Out)
 		return nil
 	}
+	began := time.Now()
+	log := telemetry.NewLogger(c.Err, config.Log.Level, config.Log.Format)
 	if _, _, err := config.secretKeys(); err != nil {
-		return err
+		return err // before the addresses are taken, so that the message is the same whatever else is wrong
 	}
 	if _, _, err := config.databaseURL(); err != nil {
 		return err
 	}
-	return errors.New("not wired yet")
+	api, ops, err := listenBoth(config)
+	if err != nil {
+		return err
+	}
+	a, err := newApp(ctx, config, log)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	r := &running{app: a, api: api, ops: ops, withWorker: config.Maintenance.Embedded}
+	if err := r.start(); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.Out, "catalogd ready on %s in %d ms\n", api.url(), time.Since(began).Milliseconds())
+	return r.untilDone(ctx, nil)
 }
-func runDev(context.Context, *call) error       { return errors.New("not wired yet") }
-func runWorker(context.Context, *call) error    { return errors.New("not wired yet") }
-func runMigrate(context.Context, *call) error   { return errors.New("not wired yet") }
-func runBootstrap(context.Context, *call) error { return errors.New("not wired yet") }
-func runDoctor(context.Context, *call) error    { return errors.New("not wired yet") }
+
+// listenBoth takes the two addresses.
+func listenBoth(config Config) (api, ops *listener, err error) {
+	if api, err = listen("listen", config.Listen); err != nil {
+		return nil, nil, err
+	}
+	if ops, err = listen("ops_listen", config.OpsListen); err != nil {
+		api.net.Close()
+		return nil, nil, err
+	}
+	return api, ops, nil
+}
+
+// running is a server at work: listeners, and a worker when it has one.
+type running struct {
+	app        *app
+	api, ops   *listener
+	withWorker bool
+
+	servers *servers
+}
+
+func (r *running) start() error {
+	handler, err := r.app.handler()
+	if err != nil {
+		return err
+	}
+	r.servers = &servers{api: r.api, ops: r.ops, handler: handler, log: r.app.log, grace: r.app.config.Shutdown.Grace}
+	r.servers.health = r.app.health(r.servers.stopping.Load)
+	if r.withWorker {
+		if err := r.app.worker.Start(); err != nil {
+			return err
+		}
+	}
+	r.servers.start()
+	return nil
+}
+
+// untilDone waits for the end and ends in order: readiness says no, requests drain while the worker gives its job
+// back, then the database is let go by the caller.
+func (r *running) untilDone(ctx context.Context, gone <-chan struct{}) error {
+	err := r.servers.wait(ctx, gone)
+	r.app.log.Info("stopping", "pid", os.Getpid())
+	worker := make(chan error, 1)
+	go func() { worker <- r.app.stopWorker() }()
+	return errors.Join(err, r.servers.stop(), <-worker)
+}
+
+// stop ends a server that did not get as far as waiting.
+func (r *running) stop() error { return errors.Join(r.servers.stop(), r.app.stopWorker()) }

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"catalogd/api"
+
+	"catalogd/api/rest"
+	"catalogd/auth"
+	"catalogd/catalog"
+	"catalogd/internal/fault"
+	"catalogd/internal/iceio"
+	"catalogd/internal/telemetry"
+	"catalogd/maintenance"
+	"catalogd/store"
+	"catalogd/vending"
+	"catalogd/vending/local"
+	"catalogd/vending/s3"
+)
+
+// databasePatience is how long a start waits for Postgres: orchestrators start both at once.
+const (
+	databasePatience   = 30 * time.Second
+	databaseRetryDelay = 500 * time.Millisecond
+)
+
+// app is everything that a server or a worker is made of, wired. It holds no listener: serve and dev add those.
+type app struct {
+	config  Config
+	log     *slog.Logger
+	store   *store.Store
+	secrets *auth.Secrets
+	tokens  *auth.Tokens
+	service *catalog.Service
+	files   *iceio.Store
+	worker  *maintenance.Worker
+	metrics *telemetry.Metrics
+	gather  prometheus.Gatherer
+}
+
+// newApp opens the database and wires the parts, in the order in which they depend on each other. Nothing runs yet.
+func newApp(ctx context.Context, c Config, log *slog.Logger) (*app, error) {
+	a := &app{config: c, log: log}
+	for _, name := range c.unknown {
+		log.Warn("an environment variable begins like a setting but is none", "name", name)
+	}
+	ring, err := c.ring()
+	if err != nil {
+		return nil, err
+	}
+	if a.store, err = openStore(ctx, c, log); err != nil {
+		return nil, err
+	}
+	if err := a.wire(ctx, ring); err != nil {
+		a.close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// ring makes the keys that secrets at rest are encrypted with.
+func (c *Config) ring() (*auth.Ring, error) {
+	current, previous, err := c.secretKeys()
+	if err != nil {
+		return nil, err
+	}
+	texts := make([]string, len(previous))
+	for i, key := range previous {
+		texts[i] = base64.StdEncoding.EncodeToString(key)
+	}
+	return auth.NewRing(base64.StdEncoding.EncodeToString(current), texts...)
+}
+
+// openStore connects, migrates when it may, and refuses a schema that this binary does not fit.
+func openStore(ctx context.Context, c Config, log *slog.Logger) (*store.Store, error) {
+	pooled, direct, err := c.databaseURL()
+	if err != nil {
+		return nil, err
+	}
+	s, err := store.Open(ctx, store.Config{URL: pooled, MaxConns: c.Database.MaxConns, SimpleProtocol: c.Database.Pooler})
+	if err != nil {
+		return nil, err
+	}
+	if err := awaitDatabase(ctx, s, log); err != nil {
+		s.Close()
+		return nil, err
+	}
+	if c.Database.Migrate {
+		if err := store.Migrate(ctx, direct); err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
+	if err := s.CheckSchema(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// awaitDatabase waits for Postgres within its patience. A refusal that waiting does not mend ends it at once.
+func awaitDatabase(ctx context.Context, s *store.Store, log *slog.Logger) error {
+	ctx, cancel := context.WithTimeout(ctx, databasePatience)
+	defer cancel()
+	for said := false; ; said = true {
+		err := s.Ping(ctx)
+		if err == nil || !fault.Is(err, fault.Busy) {
+			return err
+		}
+		if !said {
+			log.Warn("waiting for Postgres", "cause", err.Error(), "at_most", databasePatience.String())
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("database.url: Postgres does not answer: %w", err)
+		case <-time.After(databaseRetryDelay):
+		}
+	}
+}
+
+func (a *app) wire(ctx context.Context, ring *auth.Ring) error {
+	registry := telemetry.NewRegistry()
+	a.gather, a.metrics = registry, telemetry.NewMetrics(registry)
+	a.secrets = auth.NewSecrets(ring)
+	a.tokens = auth.NewTokens(auth.TokensConfig{
+		Accounts: a.store, Keys: auth.NewKeys(a.store, ring, nil), Secrets: a.secrets, Life: a.config.Tokens.TTL,
+	})
+	providers, err := a.providers(ctx)
+	if err != nil {
+		return err
+	}
+	a.files = iceio.New(iceio.Config{Providers: providers})
+	a.service = catalog.New(catalog.Config{
+		Store: a.store, Admin: a.store, Metadata: a.files, Providers: providers, Log: a.log,
+	})
+	a.worker = maintenance.New(maintenance.Config{
+		Store: a.store, Tables: a.service, OpenFiles: a.openFiles,
+		MemoryBytes: a.config.Maintenance.Memory, SpillDir: a.config.Maintenance.Scratch, Log: a.log,
+	})
+	return nil
+}
+
+// openFiles reaches one table's files for maintenance.
+func (a *app) openFiles(ctx context.Context, p vending.Profile, s vending.Scope) (maintenance.Files, error) {
+	return a.files.OpenTable(ctx, p, s)
+}
+
+// stopWorker gives a running job back to the queue.
+func (a *app) stopWorker() error {
+	ctx, cancel := context.WithTimeout(context.Background(), a.config.Shutdown.Grace+stopPatience)
+	defer cancel()
+	return a.worker.Stop(ctx)
+}
+
+// providers is the table of storages that warehouses may be on.
+func (a *app) providers(ctx context.Context) (map[string]vending.Provider, error) {
+	identity, err := awsconfig.LoadDefaultConfig(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the server's own AWS settings: %w", err)
+	}
+	table := map[string]vending.Provider{"S3": s3.New(s3.Config{AWS: identity, Log: a.log})}
+	if a.config.Storage.AllowFile {
+		table[local.StorageType] = local.Provider{}
+	}
+	return table, nil
+}
+
+// handler is the whole API.
+func (a *app) handler() (http.Handler, error) {
+	endpoints := append(
+		rest.Endpoints(rest.Config{Service: a.service, Tokens: rest.IssueTokens(a.tokens), Keys: a.tokens, PublicURL: a.config.PublicURL}),
+		a.manageEndpoints()...)
+	endpoints = append(endpoints, api.RootEndpoint())
+	return api.NewServer(api.ServerConfig{Endpoints: endpoints, Authenticator: a.tokens, Log: a.log, Metrics: a.metrics})
+}
+
+// operations are what the management API offers of maintenance.
+func (a *app) operations() *maintenance.Operations {
+	return &maintenance.Operations{Store: a.store, Tables: a.service, OpenFiles: a.openFiles, Now: time.Now}
+}
+
+// errStopping is what readiness says while requests are drained.
+var errStopping = fault.New(fault.Busy, "the server is stopping")
+
+// health is the ops listener's handler; stopping makes readiness answer no.
+func (a *app) health(stopping func() bool) http.Handler {
+	return api.OpsHandler(func(ctx context.Context) error {
+		if stopping() {
+			return errStopping
+		}
+		return errors.Join(a.store.Ping(ctx), a.store.CheckSchema(ctx))
+	}, a.gather)
+}
+
+func (a *app) close() {
+	if a.files != nil {
+		a.files.Close()
+	}
+	a.store.Close()
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestSettings_PrecedenceHoldsForEveryKey gives one key a value at random places and expects the strongest to win and
+// to be named as the source.
+func TestSettings_PrecedenceHoldsForEveryKey(t *testing.T) {
+	values := func(s setting) []string {
+		switch {
+		case s.toggle:
+			return []string{"true", "false", "true"}
+		case s.key == "log.level":
+			return []string{"debug", "warn", "error"}
+		case s.key == "log.format":
+			return []string{"json", "text", "json"}
+		case s.key == "maintenance.memory":
+			return []string{"64MiB", "65MiB", "1GiB"}
+		case s.number:
+			return []string{"20", "21", "22"}
+		case s.key == "listen" || s.key == "ops_listen":
+			return []string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}
+		case s.key == "public_url":
+			return []string{"http://a", "http://b", "http://c"}
+		default:
+			return []string{"one", "two", "three"}
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.SampledFrom(settings).Draw(t, "setting")
+		given := values(s)
+		in := inputs{flags: map[string]string{}, fileName: "f.yaml"}
+		want, source := s.show(ptr(defaultConfig())), ""
+		if rapid.Bool().Draw(t, "in the file") {
+			in.file = fmt.Appendf(nil, "%s: %q\n", s.key, given[0])
+			want, source = given[0], "file f.yaml line 1"
+		}
+		if rapid.Bool().Draw(t, "in the environment") {
+			in.environ = []string{envName(s.key) + "=" + given[1]}
+			want, source = given[1], "environment "+envName(s.key)
+		}
+		if rapid.Bool().Draw(t, "as a flag") {
+			in.flags[s.key] = given[2]
+			want, source = given[2], "flag --"+flagName(s.key)
+		}
+		c, err := loadConfig(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.show(&c); got != want || c.sources[s.key] != source {
+			t.Fatalf("%s is %q from %q, want %q from %q", s.key, got, c.sources[s.key], want, source)
+		}
+	})
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// TestSettings_NamesAreDistinct: two keys must not share a variable or a flag (a_b and a.b would).
+func TestSettings_NamesAreDistinct(t *testing.T) {
+	seen := map[string]string{}
+	for _, s := range settings {
+		for _, name := range []string{envName(s.key), flagName(s.key)} {
+			if other, twice := seen[name]; twice {
+				t.Errorf("%s and %s are both called %s", s.key, other, name)
+			}
+			seen[name] = s.key
+		}
+		if slices.Contains(reservedVariables, envName(s.key)) {
+			t.Errorf("%s is a client's variable", envName(s.key))
+		}
+	}
+}
+
+// TestConfig_PrintedFormIsReadBack: what --print-config writes is a configuration file of the same values.
+func TestConfig_PrintedFormIsReadBack(t *testing.T) {
+	first, err := loadConfig(inputs{environ: []string{
+		"CATALOGD_DATABASE_URL=file:/run/secrets/url", "CATALOGD_SECRETS_PREVIOUS_KEYS=file:/a,env:B", "CATALOGD_LOG_LEVEL=debug",
+		"CATALOGD_MAINTENANCE_MEMORY=1000000000", "CATALOGD_PUBLIC_URL=https://lake.example/", "CATALOGD_MAINTENANCE_SCRATCH=/tmp/a: b # c",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var printed strings.Builder
+	first.print(&printed)
+	second, err := loadConfig(inputs{file: []byte(printed.String()), fileName: "printed"})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, printed.String())
+	}
+	for _, s := range settings {
+		if a, b := s.show(&first), s.show(&second); a != b {
+			t.Errorf("%s: %q was read back as %q", s.key, a, b)
+		}
+	}
+	if first.PublicURL != "https://lake.example" {
+		t.Errorf("the slash at the end stayed: %s", first.PublicURL)
+	}
+}
+
+func TestConfig_UnknownVariablesAreNamedAndReservedOnesAreNot(t *testing.T) {
+	environ := []string{"CATALOGD_SERVICE_HOST=10.0.0.1", "CATALOGD_LISTENN=x", "CATALOG_URI=http://x", "CATALOGD_EMPTY="}
+	for _, name := range reservedVariables {
+		environ = append(environ, name+"=something")
+	}
+	c, err := loadConfig(inputs{environ: environ})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"CATALOGD_LISTENN", "CATALOGD_SERVICE_HOST"}; !slices.Equal(c.unknown, want) {
+		t.Errorf("named are %v, want %v", c.unknown, want)
+	}
+	if len(c.sources) != 0 {
+		t.Errorf("values came from %v", slices.Sorted(maps.Keys(c.sources)))
+	}
+}
+
+func TestMaskSecret(t *testing.T) {
+	for value, want := range map[string]string{
+		"":                            "",
+		"file:/run/secrets/key":       "file:/run/secrets/key",
+		"env:DB_URL":                  "env:DB_URL",
+		"c2VjcmV0":                    "***",
+		"postgres://u:p@h:5/d?a=b":    "postgres://u:***@h:5/d?a=b",
+		"postgres://u@h/d":            "postgres://u@h/d",
+		"postgres://h/d?password=p":   "***",
+		"host=h password=p dbname=d":  "***",
+		"postgres://u:p@h/d?x=%zz":    "postgres://u:***@h/d?x=%zz",
+		"postgres://u:p%40ss@h/d":     "postgres://u:***@h/d",
+		"postgres://user:pa ss@h/d":   "***",
+		"postgres://h/d?sslpassword=": "***",
+	} {
+		if got := maskSecret(value); got != want {
+			t.Errorf("maskSecret(%q) = %q, want %q", value, got, want)
+		}
+	}
+}
+
+func TestParseBytes(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "12": 12, "12B": 12, "1KiB": 1024, "256MiB": 256 << 20, "2 GiB": 2 << 30, "3MB": 3e6, "1GB": 1e9, "7KB": 7e3,
+	} {
+		if got, err := parseBytes(text); err != nil || got != want {
+			t.Errorf("parseBytes(%q) = %d, %v; want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "MiB", "-1", "1.5GiB", "1TiB", "9223372036854775807GiB", "x"} {
+		if got, err := parseBytes(text); err == nil {
+			t.Errorf("parseBytes(%q) = %d, want a refusal", text, got)
+		}
+	}
+}
+
+// FuzzConfigFile: no file makes the reader panic, and a refusal never repeats a secret.
+func FuzzConfigFile(f *testing.F) {
+	f.Add("listen: x")
+	f.Add("database: {url: 'postgres://u:hunter2@h/d'}\nsecrets:\n  key: hunter2\n")
+	f.Add("a: &a [*a]")
+	f.Add("? [x]\n: y")
+	f.Fuzz(func(t *testing.T, body string) {
+		c, err := loadConfig(inputs{file: []byte(body), fileName: "f"})
+		if err == nil {
+			c.print(new(strings.Builder))
+		}
+	})
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"catalogd/internal/telemetry"
+	"catalogd/store"
+)
+
+func runMigrate(ctx context.Context, c *call) error {
+	fs := c.newFlags()
+	load := c.configFlags(fs)
+	if _, err := c.parse(fs, 0, 0); err != nil {
+		return err
+	}
+	config, err := load()
+	if err != nil {
+		return err
+	}
+	pooled, direct, err := config.databaseURL()
+	if err != nil {
+		return err
+	}
+	s, err := store.Open(ctx, store.Config{URL: pooled, MaxConns: databaseConnsMin, SimpleProtocol: config.Database.Pooler})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := awaitDatabase(ctx, s, telemetry.NewLogger(c.Err, config.Log.Level, "text")); err != nil {
+		return err
+	}
+	before, err := s.SchemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if err := store.Migrate(ctx, direct); err != nil {
+		return err
+	}
+	after, err := s.SchemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if before == after {
+		fmt.Fprintf(c.Out, "the schema is up to date at version %d\n", after)
+	} else {
+		fmt.Fprintf(c.Out, "migrated from version %d to %d\n", before, after)
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"catalogd/internal/telemetry"
+)
+
+// runWorker is a server without its API: the worker, and the ops listener for its health.
+func runWorker(ctx context.Context, c *call) error {
+	fs := c.newFlags()
+	load := c.configFlags(fs)
+	if _, err := c.parse(fs, 0, 0); err != nil {
+		return err
+	}
+	config, err := load()
+	if err != nil {
+		return err
+	}
+	ops, err := listen("ops_listen", config.OpsListen)
+	if err != nil {
+		return err
+	}
+	a, err := newApp(ctx, config, telemetry.NewLogger(c.Err, config.Log.Level, config.Log.Format))
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	s := &servers{ops: ops, log: a.log, grace: config.Shutdown.Grace}
+	s.health = a.health(s.stopping.Load)
+	if err := a.worker.Start(); err != nil {
+		return err
+	}
+	s.start()
+	fmt.Fprintf(c.Out, "catalogd worker ready, health on %s\n", ops.url())
+	err = s.wait(ctx, nil)
+	a.log.Info("stopping")
+	s.stopping.Store(true)
+	return errors.Join(err, a.stopWorker(), s.stop())
+}
