@@ -15,8 +15,8 @@ const (
 )
 
 // forbiddenInLocations are printable characters that some reader of a location takes for something else: wildcards
-// and variables of policies, query and fragment of URIs, escapes, and the other system's separator.
-const forbiddenInLocations = `*?$%#\`
+// and variables of policies, query and fragment of URIs, escapes, quotes, and the other system's separator.
+const forbiddenInLocations = `*?$%#\"`
 
 // Canonical gives the one spelling of a location in which it is stored and answered: no trailing slash, `file:///x`
 // for all forms of file URIs, the scheme as given otherwise (s3, s3a, s3n). What two readers could understand
