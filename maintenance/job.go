@@ -1,0 +1,140 @@
+package maintenance
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"catalogd/catalog"
+	"catalogd/internal/fault"
+)
+
+// State is where a job stands.
+type State string
+
+// The states. Queued and Running are open, the others final.
+const (
+	Queued      State = "queued"
+	Running     State = "running"
+	Succeeded   State = "succeeded"
+	NothingToDo State = "nothing_to_do"
+	Refused     State = "refused" // the table cannot be maintained as it is; the reason says what to do
+	Failed      State = "failed"
+)
+
+// Final tells whether the state is an end.
+func (s State) Final() bool { return s != Queued && s != Running }
+
+// Trigger is why a job exists.
+type Trigger string
+
+// The triggers.
+const (
+	OnDemand  Trigger = "on-demand"
+	Automatic Trigger = "automatic"
+)
+
+// Reason says why a job ended as it did, or why a plan is as it is. Code is stable and for programs; Message names
+// the thing and the remedy, for people.
+type Reason struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Outcome holds a job's figures. Before is the table's main branch when the job planned; After is the same with the
+// job's replacements in place, so rows are equal in both whatever others commit meanwhile.
+type Outcome struct {
+	FilesBefore      int64   `json:"files_before"`
+	FilesAfter       int64   `json:"files_after"`
+	RowsBefore       int64   `json:"rows_before"`
+	RowsAfter        int64   `json:"rows_after"`
+	BytesBefore      int64   `json:"bytes_before"`
+	BytesAfter       int64   `json:"bytes_after"`
+	RowGroupsBefore  int64   `json:"row_groups_before"`
+	RowGroupsAfter   int64   `json:"row_groups_after"`
+	ClusteringBefore float64 `json:"clustering_before"` // 1 is perfect, 0 is not known
+	ClusteringAfter  float64 `json:"clustering_after"`
+	Seconds          float64 `json:"seconds"`
+
+	// What was replaced, and what the commit met.
+	FilesReplaced int64            `json:"files_replaced"`
+	FilesWritten  int64            `json:"files_written"`
+	RowsRewritten int64            `json:"rows_rewritten"`
+	GroupsDropped int64            `json:"groups_dropped"` // given up: another commit took their files
+	Conflicts     int64            `json:"conflicts"`      // commits that had to be rebased
+	SnapshotID    int64            `json:"snapshot_id,omitempty"`
+	FilesSkipped  map[string]int64 `json:"files_skipped,omitempty"` // by reason
+}
+
+// Job is a row of work on one table.
+type Job struct {
+	ID          uuid.UUID
+	Kind        Kind
+	TableID     uuid.UUID
+	Warehouse   string
+	Subject     string // ns.table, for people
+	State       State
+	Trigger     Trigger
+	RequestedBy string
+	Phase       string
+	Progress    float64 // 0..1 of the phase's work
+	Outcome     Outcome
+	Reason      Reason
+	Attempts    int // claims so far
+	Epoch       int64
+	Worker      string
+	NotBefore   time.Time
+	CreatedAt   time.Time
+	StartedAt   time.Time // zero while queued
+	FinishedAt  time.Time // zero while open
+}
+
+// Lease gives what fences this claim of the job.
+func (j Job) Lease() Lease { return Lease{JobID: j.ID, Epoch: j.Epoch} }
+
+// Lease is the right to work on a job: the job and the epoch of the claim. A later claim has a higher epoch.
+type Lease struct {
+	JobID uuid.UUID
+	Epoch int64
+}
+
+// Fence is the lease as a commit carries it.
+func (l Lease) Fence() catalog.Fence { return catalog.Fence{JobID: l.JobID, Epoch: l.Epoch} }
+
+// TableRef is a table as the database names it now: renames do not lose jobs.
+type TableRef struct {
+	ID        uuid.UUID
+	Warehouse string // name
+	Ident     catalog.Identifier
+}
+
+// NewJob asks for work on a table.
+type NewJob struct {
+	ID          uuid.UUID
+	Kind        Kind
+	Table       TableRef
+	Trigger     Trigger
+	RequestedBy string
+}
+
+// Claim is a job that this worker holds now.
+type Claim struct {
+	Job Job
+	// Table is nil when the table is gone.
+	Table *TableRef
+}
+
+// ErrLeaseLost is what every fenced call answers when the lease is not held any more.
+var ErrLeaseLost = fault.New(fault.VersionConflict, "the job's lease is held by somebody else now")
+
+// Limits of jobs. docs/operations.md promises them.
+const (
+	// LeaseDuration is how long a claim holds without a heartbeat, by the database's clock.
+	LeaseDuration = 30 * time.Second
+	// heartbeatEvery leaves two misses before the lease ends.
+	heartbeatEvery = 10 * time.Second
+	// attemptsMax bounds claims of one job: a job that kills its worker must not do so for ever.
+	attemptsMax = 3
+	// jobsListedMax bounds the list of last jobs in answers.
+	jobsListedMax = 20
+)

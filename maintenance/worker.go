@@ -1,0 +1,367 @@
+package maintenance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"catalogd/internal/fault"
+	"catalogd/maintenance/layout"
+)
+
+// Config says how a worker works.
+type Config struct {
+	Store     Store
+	Tables    Tables
+	OpenFiles OpenFiles
+	// Cluster rewrites files; nil: layout.Cluster.
+	Cluster ClusterFunc
+	// Name is shown as the job's worker; "" makes one of host and process.
+	Name string
+	// PollEvery is how often the worker asks for work; 0 means pollEveryDefault. Each wait has jitter.
+	PollEvery time.Duration
+	// Jobs is how many jobs run at a time; 0 means one.
+	Jobs int
+	// MemoryBytes is what one job's rewrite may hold; 0 means layout.MemoryBytesDefault.
+	MemoryBytes int64
+	// Threads is how many goroutines one rewrite uses; 0 means the engine's default.
+	Threads int
+	// SpillDir is where rewrites spill; "" means the system's folder for temporary files. The worker makes folders of
+	// its own in it and removes those that dead processes left.
+	SpillDir string
+	// Now is the clock of snapshots and of waiting; nil: time.Now. Leases go by the database's clock.
+	Now func() time.Time
+	Log *slog.Logger // nil: slog.Default()
+}
+
+// Limits of a worker.
+const (
+	pollEveryDefault = time.Second
+	looksPerPoll     = 8
+	retryDelayMin    = 5 * time.Second  // of a job that failed for a reason that may pass
+	retryDelayMax    = 2 * time.Minute  //
+	failedLookDelay  = 5 * time.Minute  // before an automatic job is tried again after one failed for good
+	releaseMax       = 10 * time.Second // for giving a job back when the worker ends
+	errorDelayMax    = 30 * time.Second // between polls while the database does not answer
+)
+
+// errStopping is why a job's context ends when its worker ends.
+var errStopping = errors.New("the worker is stopping")
+
+// Worker claims and runs jobs. Make it with New, then Start and Stop it, or call RunOnce.
+type Worker struct {
+	config Config
+	env    environment
+	log    *slog.Logger
+
+	mu     sync.Mutex
+	cancel context.CancelCauseFunc // nil while not started
+	loops  sync.WaitGroup
+	spill  string
+}
+
+// New makes a worker. It touches nothing yet.
+func New(c Config) *Worker {
+	if c.Cluster == nil {
+		c.Cluster = layout.Cluster
+	}
+	if c.Name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "unknown"
+		}
+		c.Name = fmt.Sprintf("%s/%d", host, os.Getpid())
+	}
+	if c.PollEvery == 0 {
+		c.PollEvery = pollEveryDefault
+	}
+	if c.Jobs == 0 {
+		c.Jobs = 1
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return &Worker{config: c, log: c.Log, env: environment{
+		store: c.Store, tables: c.Tables, open: c.OpenFiles, cluster: c.Cluster, memory: c.MemoryBytes, workers: c.Threads, now: c.Now,
+	}}
+}
+
+// Start begins to work in the background. A second call before Stop does nothing.
+func (w *Worker) Start() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.cancel != nil {
+		return nil
+	}
+	if err := w.openSpill(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	w.cancel = cancel
+	for range w.config.Jobs {
+		w.loops.Go(func() { w.loop(ctx) })
+	}
+	return nil
+}
+
+// Stop ends the work: a running job gives up what it has not committed, removes its files and goes back to the queue.
+// It waits for that until ctx ends.
+func (w *Worker) Stop(ctx context.Context) error {
+	w.mu.Lock()
+	cancel := w.cancel
+	w.cancel = nil
+	w.mu.Unlock()
+	if cancel == nil {
+		return nil
+	}
+	cancel(errStopping)
+	done := make(chan struct{})
+	go func() { w.loops.Wait(); close(done) }()
+	select {
+	case <-done:
+		return w.closeSpill()
+	case <-ctx.Done():
+		return fmt.Errorf("stop the maintenance worker: %w", context.Cause(ctx))
+	}
+}
+
+// loop works until ctx ends. While there is work it does not wait; while the database does not answer it waits longer.
+func (w *Worker) loop(ctx context.Context) {
+	delay := w.config.PollEvery
+	for {
+		did, err := w.RunOnce(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			w.log.WarnContext(ctx, "the maintenance worker cannot look for work", "error", err)
+			delay = min(2*delay, errorDelayMax)
+		default:
+			delay = w.config.PollEvery
+		}
+		if err == nil && did.Job != nil {
+			continue
+		}
+		timer := time.NewTimer(delay/2 + rand.N(delay))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// Did is what one round came to.
+type Did struct {
+	Looked   int  // tables looked at
+	Enqueued int  // jobs added by looks
+	Job      *Job // the job that was claimed, as it was then; nil: there was none
+}
+
+// RunOnce looks at the tables that are due, then claims one job at most and works on it until it ends or is given
+// back. A job's own failure is no error here; it is in the job.
+func (w *Worker) RunOnce(ctx context.Context) (Did, error) {
+	var did Did
+	if err := w.lookAtDue(ctx, &did); err != nil {
+		return did, err
+	}
+	claim, err := w.env.store.ClaimJob(ctx, w.config.Name)
+	if err != nil || claim == nil {
+		return did, err
+	}
+	did.Job = &claim.Job
+	w.work(ctx, claim)
+	return did, nil
+}
+
+// work runs a claimed job under a heartbeat and settles how it ended.
+func (w *Worker) work(ctx context.Context, claim *Claim) {
+	started := w.env.now()
+	lease := claim.Job.Lease()
+	jobCtx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var heart sync.WaitGroup
+	heart.Go(func() { w.beat(jobCtx, lease, cancel) })
+	end, files, err := w.execute(jobCtx, claim)
+	state, reason := w.settle(jobCtx, claim, end, files, err)
+	cancel(nil)
+	heart.Wait()
+	w.log.InfoContext(ctx, "maintenance job", "job", claim.Job.ID, "kind", claim.Job.Kind, "warehouse", claim.Job.Warehouse,
+		"table", claim.Job.Subject, "trigger", claim.Job.Trigger, "state", state, "code", reason.Code, "reason", reason.Message,
+		"attempt", claim.Job.Attempts, "files_replaced", end.Outcome.FilesReplaced, "files_written", end.Outcome.FilesWritten,
+		"duration", w.env.now().Sub(started).Round(time.Millisecond), "error", errorText(err))
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// beat extends the lease until ctx ends, and ends the job's context when the lease is lost or can no longer be known
+// to hold: from then on somebody else may work on the job.
+func (w *Worker) beat(ctx context.Context, l Lease, cancel context.CancelCauseFunc) {
+	held := time.Now()
+	ticker := time.NewTicker(heartbeatEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		call, done := context.WithTimeout(ctx, heartbeatEvery)
+		asked := time.Now()
+		err := w.env.store.ExtendLease(call, l)
+		done()
+		switch {
+		case err == nil:
+			held = asked
+		case fault.Is(err, fault.VersionConflict):
+			cancel(ErrLeaseLost)
+			return
+		case ctx.Err() == nil:
+			w.log.WarnContext(ctx, "a job's lease could not be extended", "job", l.JobID, "error", err)
+		}
+		if time.Since(held) > LeaseDuration-heartbeatEvery {
+			cancel(ErrLeaseLost)
+			return
+		}
+	}
+}
+
+// cleaner removes what a claim wrote, apart from what is kept.
+type cleaner interface {
+	removeOwn(ctx context.Context, keep map[string]bool)
+}
+
+// execute runs the job. The cleaner is nil when nothing was written.
+func (w *Worker) execute(ctx context.Context, claim *Claim) (Finish, cleaner, error) {
+	if claim.Table == nil {
+		return Finish{State: Failed, Outcome: claim.Job.Outcome, Reason: Reason{CodeTableGone, "the table was dropped"}}, nil, nil
+	}
+	if claim.Job.Attempts > attemptsMax {
+		// One more claim than attempts: only to clear away what the last one left.
+		return w.giveUp(ctx, claim)
+	}
+	c := w.compaction(claim)
+	end, err := c.run(ctx)
+	return end, c, err
+}
+
+// giveUp ends a job that has had its attempts, after settling what the last one left.
+func (w *Worker) giveUp(ctx context.Context, claim *Claim) (Finish, cleaner, error) {
+	c := w.compaction(claim)
+	if err := c.load(ctx); err != nil {
+		return Finish{}, c, err
+	}
+	if end, done, err := c.recover(ctx); err != nil || done {
+		return end, c, err
+	}
+	last := claim.Job.Reason.Message
+	if last == "" {
+		last = "the worker stopped each time without a word: perhaps it ran out of memory or disk"
+	}
+	return Finish{State: Failed, Outcome: claim.Job.Outcome, Reason: Reason{CodeAttempts,
+		fmt.Sprintf("given up after %d attempts; the last: %s", attemptsMax, last)}, LookAfter: failedLookDelay}, c, nil
+}
+
+func (w *Worker) compaction(claim *Claim) *compaction {
+	env := w.env
+	env.spillDir = w.spillFolder()
+	return &compaction{job: claim.Job, lease: claim.Job.Lease(), ref: *claim.Table, env: env, log: w.log, ledger: newLedger()}
+}
+
+// settle turns how a job's work ended into the job's state, and removes what may be removed.
+func (w *Worker) settle(ctx context.Context, claim *Claim, end Finish, files cleaner, err error) (State, Reason) {
+	cause := context.Cause(ctx)
+	call, done := context.WithTimeout(context.WithoutCancel(ctx), releaseMax+cleanUpMax)
+	defer done()
+	if err == nil {
+		if files != nil && end.State != Succeeded {
+			files.removeOwn(call, nil)
+		}
+		return w.finish(call, claim, end)
+	}
+	if errors.Is(err, errUnknown) {
+		// Whoever claims the job next has a higher epoch, so the commit has landed by then or never will.
+		return w.release(call, claim, Release{Delay: retryDelayMin, Reason: Reason{CodeError, err.Error()}})
+	}
+	// Every other error is certain: nothing of this claim was committed, and this claim's names are its own.
+	if files != nil {
+		files.removeOwn(call, nil)
+	}
+	var no refusal
+	switch {
+	case errors.Is(err, ErrLeaseLost) || errors.Is(cause, ErrLeaseLost):
+		return Running, Reason{CodeError, "the lease was lost; another worker goes on"}
+	case errors.Is(cause, errStopping) || (ctx.Err() != nil && cause == context.Canceled):
+		return w.release(call, claim, Release{Uncounted: true})
+	case errors.As(err, &no):
+		state := Refused
+		if no.reason.Code == CodeUnverified {
+			state = Failed
+		}
+		return w.finish(call, claim, Finish{State: state, Reason: no.reason, Outcome: claim.Job.Outcome})
+	case errors.Is(err, errAllDropped):
+		return w.again(call, claim, Reason{CodeConflict, conflictReasons}, retryDelayMin/5)
+	case fault.Is(err, fault.NoSuchTable) || fault.Is(err, fault.NoSuchNamespace) || fault.Is(err, fault.NoSuchWarehouse):
+		return w.finish(call, claim, Finish{State: Failed, Outcome: claim.Job.Outcome, Reason: Reason{CodeTableGone, fault.Message(err)}})
+	}
+	delay := min(retryDelayMin<<min(claim.Job.Attempts, 10), retryDelayMax)
+	return w.again(call, claim, Reason{CodeError, explain(err)}, delay)
+}
+
+// explain gives people the reason of a failure: the message that was made for them, else the error's own text.
+func explain(err error) string {
+	var known *fault.Error
+	if errors.As(err, &known) && known.Kind != fault.Internal {
+		return known.Message
+	}
+	return err.Error()
+}
+
+// again gives a failed job back while it has attempts left, else ends it.
+func (w *Worker) again(ctx context.Context, claim *Claim, why Reason, delay time.Duration) (State, Reason) {
+	if claim.Job.Attempts < attemptsMax {
+		return w.release(ctx, claim, Release{Delay: delay, Reason: why})
+	}
+	why.Message = fmt.Sprintf("%s (%d attempts)", why.Message, claim.Job.Attempts)
+	return w.finish(ctx, claim, Finish{State: Failed, Reason: why, Outcome: claim.Job.Outcome, LookAfter: failedLookDelay})
+}
+
+func (w *Worker) finish(ctx context.Context, claim *Claim, f Finish) (State, Reason) {
+	if err := w.env.store.FinishJob(ctx, claim.Job.Lease(), f); err != nil {
+		// The lease runs out, and the next claim finds the commit or begins anew.
+		w.log.WarnContext(ctx, "a job's end could not be recorded", "job", claim.Job.ID, "state", f.State, "error", err)
+	}
+	return f.State, f.Reason
+}
+
+func (w *Worker) release(ctx context.Context, claim *Claim, r Release) (State, Reason) {
+	if err := w.env.store.ReleaseJob(ctx, claim.Job.Lease(), r); err != nil {
+		w.log.WarnContext(ctx, "a job could not be given back; its lease runs out", "job", claim.Job.ID, "error", err)
+	}
+	return Queued, r.Reason
+}
+
+// newJobID makes ids that sort by time.
+func newJobID() (uuid.UUID, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return uuid.Nil, fmt.Errorf("make a job id: %w", err)
+	}
+	return id, nil
+}
