@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"catalogd/auth"
 	"catalogd/vending"
 )
 
@@ -13,6 +14,7 @@ type Service struct {
 	Admin     AdminStore
 	Metadata  MetadataIO
 	Providers map[string]vending.Provider // by storage type: S3, FILE
+	Secrets   *auth.Secrets               // makes and hashes principals' secrets
 	Now       Clock
 	Log       *slog.Logger
 
@@ -38,8 +40,9 @@ type Config struct {
 	Admin     AdminStore
 	Metadata  MetadataIO
 	Providers map[string]vending.Provider
-	Now       Clock        // nil: time.Now
-	Log       *slog.Logger // nil: slog.Default()
+	Secrets   *auth.Secrets // nil where no principal is ever made
+	Now       Clock         // nil: time.Now
+	Log       *slog.Logger  // nil: slog.Default()
 	// MetadataCacheBytes bounds the cache of metadata documents; 0 means metadataCacheBytesMax.
 	MetadataCacheBytes int
 }
@@ -56,7 +59,8 @@ func New(c Config) *Service {
 		c.MetadataCacheBytes = metadataCacheBytesMax
 	}
 	return &Service{
-		Store: c.Store, Admin: c.Admin, Metadata: c.Metadata, Providers: c.Providers, Now: c.Now, Log: c.Log,
+		Store: c.Store, Admin: c.Admin, Metadata: c.Metadata, Providers: c.Providers, Secrets: c.Secrets,
+		Now: c.Now, Log: c.Log,
 		cache: newMetadataCache(c.MetadataCacheBytes), turns: newTurns(),
 	}
 }

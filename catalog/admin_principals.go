@@ -1,0 +1,195 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"catalogd/auth"
+	"catalogd/authz"
+	"catalogd/internal/fault"
+)
+
+// PrincipalDraft is a principal about to be made.
+type PrincipalDraft struct {
+	Name       string
+	Properties map[string]string
+	// RotationRequired makes the first secret good for nothing but replacing itself.
+	RotationRequired bool
+}
+
+// CreatePrincipal makes a principal and gives its secret, this once.
+func (s *Service) CreatePrincipal(ctx context.Context, c Caller, d PrincipalDraft) (PrincipalRecord, auth.Secret, error) {
+	if err := s.requireOnRoot(ctx, c, need{"create-principal", d.Name, authz.PrincipalCreate}); err != nil {
+		return PrincipalRecord{}, "", err
+	}
+	if err := checkAdminName("principal name", d.Name); err != nil {
+		return PrincipalRecord{}, "", err
+	}
+	f := s.fact(c, "create-principal", d.Name, uuid.Nil, newID())
+	p := PrincipalRecord{
+		ID: f.Securable, Name: d.Name, ClientID: auth.NewClientID(), Kind: auth.Service,
+		Properties: maps.Clone(d.Properties), Version: 1, CreatedAt: f.At, UpdatedAt: f.At,
+	}
+	secret, stored := s.Secrets.Generate(p.ClientID)
+	stored.RotationRequired = d.RotationRequired
+	if err := s.Admin.CreatePrincipal(ctx, p, stored, f); err != nil {
+		return PrincipalRecord{}, "", fmt.Errorf("create principal %s: %w", d.Name, err)
+	}
+	return p, secret, nil
+}
+
+// ListPrincipals gives all principals by name.
+func (s *Service) ListPrincipals(ctx context.Context, c Caller) ([]PrincipalRecord, error) {
+	if err := s.requireOnRoot(ctx, c, need{"list-principals", "all principals", authz.PrincipalList}); err != nil {
+		return nil, err
+	}
+	all, err := s.Admin.ListPrincipals(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list principals: %w", err)
+	}
+	return all, nil
+}
+
+// FindPrincipal gives one principal; everybody may ask for himself.
+func (s *Service) FindPrincipal(ctx context.Context, c Caller, name string) (PrincipalRecord, error) {
+	return s.principalForSelfToo(ctx, c, need{"load-principal", name, authz.PrincipalReadProperties})
+}
+
+// principalFor finds the principal that n.subject names, for callers who hold the privilege.
+func (s *Service) principalFor(ctx context.Context, c Caller, n need) (PrincipalRecord, error) {
+	if err := s.requireOnRoot(ctx, c, n); err != nil {
+		return PrincipalRecord{}, err
+	}
+	p, err := s.Admin.FindPrincipal(ctx, n.subject)
+	if err != nil {
+		return PrincipalRecord{}, fmt.Errorf("find principal %s: %w", n.subject, err)
+	}
+	return p, nil
+}
+
+// principalForSelfToo is principalFor for what everybody may know of himself. Others without the privilege get one
+// answer, whether the principal exists or not.
+func (s *Service) principalForSelfToo(ctx context.Context, c Caller, n need) (PrincipalRecord, error) {
+	res, err := s.resolveRoot(ctx, c)
+	if err != nil {
+		return PrincipalRecord{}, err
+	}
+	p, err := s.Admin.FindPrincipal(ctx, n.subject)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return PrincipalRecord{}, fmt.Errorf("find principal %s: %w", n.subject, err)
+	}
+	if err == nil && p.ID == c.Principal.ID {
+		return p, nil
+	}
+	if refused := s.require(ctx, c, res, res.Path(), n); refused != nil {
+		return PrincipalRecord{}, refused
+	}
+	return p, err
+}
+
+// UpdatePrincipal replaces the properties.
+func (s *Service) UpdatePrincipal(ctx context.Context, c Caller, name string, u Update) (PrincipalRecord, error) {
+	p, err := s.principalFor(ctx, c, need{"update-principal", name, authz.PrincipalWriteProperties})
+	if err != nil {
+		return PrincipalRecord{}, err
+	}
+	if err := checkUpdate("principal", name, u, p.Version); err != nil {
+		return PrincipalRecord{}, err
+	}
+	if u.Properties != nil {
+		p.Properties = u.Properties
+	}
+	f := s.fact(c, "update-principal", name, uuid.Nil, p.ID)
+	if err := s.Admin.UpdatePrincipal(ctx, p, f); err != nil {
+		return PrincipalRecord{}, fmt.Errorf("update principal %s: %w", name, err)
+	}
+	p.Version, p.UpdatedAt = p.Version+1, f.At
+	return p, nil
+}
+
+// DropPrincipal removes a principal; its tokens end with it. Root and the last administrator stay.
+func (s *Service) DropPrincipal(ctx context.Context, c Caller, name string) error {
+	p, err := s.principalFor(ctx, c, need{"drop-principal", name, authz.PrincipalDrop})
+	if err != nil {
+		return err
+	}
+	if p.Name == RootPrincipal {
+		return fault.New(fault.IllegalArgument, "the principal %s cannot be dropped; reset its secret to lock it out", RootPrincipal)
+	}
+	if err := s.Admin.DropPrincipal(ctx, p.ID, s.fact(c, "drop-principal", name, uuid.Nil, p.ID)); err != nil {
+		return fmt.Errorf("drop principal %s: %w", name, err)
+	}
+	return nil
+}
+
+// RotateSecret gives the caller, and nobody else, a new secret. The old one ends at once, and so do refreshes of
+// tokens that it obtained; such a token itself lives to its end.
+func (s *Service) RotateSecret(ctx context.Context, c Caller, name string) (PrincipalRecord, auth.Secret, error) {
+	res, err := s.resolveRoot(ctx, c)
+	if err != nil {
+		return PrincipalRecord{}, "", err
+	}
+	p, err := s.Admin.FindPrincipal(ctx, name)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return PrincipalRecord{}, "", fmt.Errorf("find principal %s: %w", name, err)
+	}
+	if err != nil || p.ID != c.Principal.ID {
+		n := need{"rotate-secret", name, authz.PrincipalRotateCredentials}
+		return PrincipalRecord{}, "", s.refuse(ctx, c, n, authz.Decide(res.Grants, res.Path(), n.wanted))
+	}
+	secret, stored := s.Secrets.Generate(p.ClientID)
+	return s.replaceSecret(ctx, c, "rotate-secret", p, secretChange{clientID: p.ClientID, secret: secret, stored: stored})
+}
+
+// ResetSecret gives a principal a new secret, a generated one unless one was chosen, and a chosen client id if any.
+func (s *Service) ResetSecret(ctx context.Context, c Caller, name, clientID string, chosen auth.Secret) (PrincipalRecord, auth.Secret, error) {
+	p, err := s.principalFor(ctx, c, need{"reset-secret", name, authz.PrincipalResetCredentials})
+	if err != nil {
+		return PrincipalRecord{}, "", err
+	}
+	change := secretChange{clientID: p.ClientID, secret: chosen}
+	if clientID != "" {
+		if err := checkClientID(clientID); err != nil {
+			return PrincipalRecord{}, "", err
+		}
+		change.clientID = clientID
+	}
+	if chosen == "" {
+		change.secret, change.stored = s.Secrets.Generate(change.clientID)
+	} else if change.stored, err = s.Secrets.StoreChosen(ctx, chosen); err != nil {
+		return PrincipalRecord{}, "", fmt.Errorf("clientSecret: %w", err)
+	}
+	return s.replaceSecret(ctx, c, "reset-secret", p, change)
+}
+
+type secretChange struct {
+	clientID string
+	secret   auth.Secret
+	stored   auth.StoredSecret
+}
+
+func (s *Service) replaceSecret(ctx context.Context, c Caller, operation string, p PrincipalRecord, change secretChange) (PrincipalRecord, auth.Secret, error) {
+	f := s.fact(c, operation, p.Name, uuid.Nil, p.ID)
+	if err := s.Admin.ReplaceSecret(ctx, p.ID, change.clientID, change.stored, f); err != nil {
+		return PrincipalRecord{}, "", fmt.Errorf("replace the secret of %s: %w", p.Name, err)
+	}
+	p.ClientID, p.Version, p.UpdatedAt = change.clientID, p.Version+1, f.At
+	return p, change.secret, nil
+}
+
+// checkClientID refuses client ids that could not be sent as id:secret.
+func checkClientID(id string) error {
+	if len(id) > clientIDBytesMax {
+		return fault.New(fault.BadRequest, "client id is %d characters long; at most %d are allowed", len(id), clientIDBytesMax)
+	}
+	for _, r := range id {
+		if r <= 0x20 || r > 0x7e || strings.ContainsRune(`:%+"\`, r) {
+			return fault.New(fault.BadRequest, "client id %q must consist of printable characters without blanks, colons, %%, + and quotes", id)
+		}
+	}
+	return nil
+}
