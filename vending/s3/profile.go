@@ -88,7 +88,7 @@ func validateEndpoint(field, endpoint string) error {
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		return fault.New(fault.BadRequest, "%s is %q; it must be http://host:port or https://host:port", field, endpoint)
+		return fault.New(fault.BadRequest, "%s must be http://host:port or https://host:port", field)
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.ContainsAny(endpoint, "?#") {
 		return fault.New(fault.BadRequest, "%s must hold no user, query or fragment", field)

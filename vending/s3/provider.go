@@ -73,6 +73,9 @@ func FromEnvironment(ctx context.Context) (*Provider, error) {
 	return New(Config{AWS: c}), nil
 }
 
+// Close lets go of idle connections.
+func (p *Provider) Close() { p.http.CloseIdleConnections() }
+
 // Vend makes a session for the scope. It never calls the token service without a policy.
 func (p *Provider) Vend(ctx context.Context, profile vending.Profile, s vending.Scope) (vending.Credentials, error) {
 	if !p.CanVend(profile) {
