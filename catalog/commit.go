@@ -47,7 +47,7 @@ func (s *Service) CommitTable(ctx context.Context, c Caller, r CommitTableReques
 			return err
 		}
 		work := []pending{*p.work}
-		if err := s.writeAndMove(ctx, c, p.warehouse, work, r.Fence); err != nil {
+		if err := s.writeAndMove(ctx, p.warehouse, work, r.Fence); err != nil {
 			return err
 		}
 		p.record, p.document = work[0].change.Record, work[0].document
@@ -87,7 +87,7 @@ func (s *Service) CommitTransaction(ctx context.Context, c Caller, warehouse str
 		if len(work) == 0 {
 			return nil
 		}
-		return s.writeAndMove(ctx, c, w, work, Fence{})
+		return s.writeAndMove(ctx, w, work, Fence{})
 	})
 }
 
@@ -235,7 +235,7 @@ func (s *Service) authorizeUpdates(ctx context.Context, c Caller, res Resolution
 // writeAndMove writes each table's metadata file, then moves all pointers in one transaction. Once a file is being
 // written the client's disconnect no longer matters; the work has a deadline of its own. Files are removed again
 // only when it is certain that no pointer will ever name them. The records in work get their metadata locations.
-func (s *Service) writeAndMove(ctx context.Context, c Caller, w Warehouse, work []pending, fence Fence) error {
+func (s *Service) writeAndMove(ctx context.Context, w Warehouse, work []pending, fence Fence) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitAfterWriteMax)
 	defer cancel()
 	for i := range work {

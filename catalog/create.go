@@ -45,25 +45,38 @@ func (s *Service) CreateTable(ctx context.Context, c Caller, r CreateTableReques
 	if r.Stage {
 		return s.stageTable(ctx, c, res, stagedCreate{id, tableUUID, location, document, access})
 	}
-	record := newRecord(res, id, document)
-	change := PointerChange{
-		Record: record, WarehouseID: w.ID, Maintenance: maintenanceFlag(document),
-		Fact: s.fact(c, "create-table", id.String(), w.ID, record.ID),
-	}
-	if err := s.Metadata.PrepareTable(ctx, serverPlace(w, record, location)); err != nil {
-		return LoadedTable{}, fmt.Errorf("prepare location of %s: %w", id, err)
-	}
-	work := []pending{{ident: id, change: change, document: document}}
-	if err := s.writeAndMove(ctx, c, w, work, Fence{}); err != nil {
+	record, err := s.createOnce(ctx, c, res, id, document)
+	if err != nil {
 		return LoadedTable{}, err
 	}
-	record = work[0].change.Record
 	loaded := LoadedTable{
 		MetadataLocation: record.MetadataLocation, Metadata: document.JSON(), Document: document,
 		ETag: s.etag(c, w, record.MetadataLocation, tagParts{id, SnapshotsAll, r.Delegated, access}),
 	}
 	loaded.Config, loaded.Credentials = s.configAfterWrite(ctx, c, w, vendTarget{id, record.ID.String(), location}, access)
 	return loaded, nil
+}
+
+// createOnce writes the first metadata file and makes the row. An attempt whose outcome was settled as "did not land"
+// is made again, under a new commit id.
+func (s *Service) createOnce(ctx context.Context, c Caller, res Resolution, id Identifier, document *commit.Document) (TableRecord, error) {
+	w := *res.Warehouse
+	record := newRecord(res, id, document)
+	if err := s.Metadata.PrepareTable(ctx, serverPlace(w, record, document.Location())); err != nil {
+		return record, fmt.Errorf("prepare location of %s: %w", id, err)
+	}
+	err := s.retryRaces(ctx, func() error {
+		work := []pending{{ident: id, document: document, change: PointerChange{
+			Record: record, WarehouseID: w.ID, Maintenance: maintenanceFlag(document),
+			Fact: s.fact(c, "create-table", id.String(), w.ID, record.ID),
+		}}}
+		if err := s.writeAndMove(ctx, w, work, Fence{}); err != nil {
+			return err
+		}
+		record = work[0].change.Record
+		return nil
+	})
+	return record, err
 }
 
 // configAfterWrite is clientConfig for answers that nothing may fail any more: the table is there, so when vending

@@ -2,6 +2,7 @@ package commit
 
 import (
 	"bytes"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -217,11 +218,13 @@ func (d *Document) Answer() []byte {
 	return d.text
 }
 
+// stripSlashes removes trailing slashes, but not those of a scheme or a root.
 func stripSlashes(location string) string {
-	for len(location) > 1 && location[len(location)-1] == '/' && location[len(location)-2] != '/' && location[len(location)-2] != ':' {
-		location = location[:len(location)-1]
+	stripped := strings.TrimRight(location, "/")
+	if stripped == "" || strings.HasSuffix(stripped, ":") {
+		return location
 	}
-	return location
+	return stripped
 }
 
 func joinArray(elements [][]byte) []byte {

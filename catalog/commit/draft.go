@@ -27,7 +27,9 @@ type draft struct {
 	schemas, specs, orders             list
 	schemaMoved, specMoved, orderMoved bool // the current or default one is another, or new
 
-	properties      []propertyEdit
+	properties      map[string]string // as they are now; nil until first asked for
+	newProperties   []string          // names that the base does not have, in order
+	propertiesMoved bool
 	refs            []namedRef
 	refsChanged     bool
 	current         int64
@@ -53,11 +55,6 @@ type list struct {
 }
 
 const noneAdded = -1
-
-type propertyEdit struct {
-	name, value string
-	remove      bool
-}
 
 type logEntry struct {
 	id, timestamp int64
@@ -88,8 +85,9 @@ func (l *list) add(p part) {
 	l.added, l.changed = p.id, true
 }
 
-// resolve turns -1 into the last added one and checks that the id is known.
-func (l *list) resolve(id int, what string) (int, error) {
+// resolve turns -1 into the last added one and checks that the id is known. role names what is to be set, as in
+// "default partition spec".
+func (l *list) resolve(id int, role, what string) (int, error) {
 	if id == noneAdded {
 		if l.added == noneAdded {
 			return 0, fault.New(fault.Validation, "Cannot set last added %s: no %s has been added", what, what)
@@ -97,7 +95,7 @@ func (l *list) resolve(id int, what string) (int, error) {
 		return l.added, nil
 	}
 	if find(l.parts, id) == nil {
-		return 0, fault.New(fault.IllegalArgument, "Cannot set current or default to unknown %s: %d", what, id)
+		return 0, fault.New(fault.IllegalArgument, "Cannot set %s to unknown %s: %d", role, what, id)
 	}
 	return id, nil
 }
@@ -201,15 +199,33 @@ func (d *draft) currentSchema() (*schema, error) {
 
 // property gives a property as it is at this point of the request.
 func (d *draft) property(name string) (string, bool) {
-	for i := len(d.properties) - 1; i >= 0; i-- {
-		if e := d.properties[i]; e.name == name {
-			return e.value, !e.remove
+	if d.properties == nil {
+		d.properties = map[string]string{}
+		if d.base != nil {
+			d.properties = d.base.Properties()
 		}
 	}
-	if d.base == nil {
-		return "", false
+	value, set := d.properties[name]
+	return value, set
+}
+
+func (d *draft) setProperty(name, value string) {
+	old, set := d.property(name)
+	if set && old == value {
+		return
 	}
-	return d.base.Property(name)
+	if !set {
+		d.newProperties = append(d.newProperties, name)
+	}
+	d.properties[name] = value
+	d.propertiesMoved, d.changed = true, true
+}
+
+func (d *draft) removeProperty(name string) {
+	if _, set := d.property(name); set {
+		delete(d.properties, name)
+		d.propertiesMoved, d.changed = true, true
+	}
 }
 
 // reserved are the names that Iceberg keeps for facts of the table itself; they are never stored.

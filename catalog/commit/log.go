@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"bytes"
 	"strconv"
 
 	"catalogd/internal/fault"
@@ -64,6 +65,11 @@ func (d *draft) keptLog() (text []byte, last int64, err error) {
 	if d.base == nil || d.base.snapshotLog == nil {
 		return nil, 0, nil
 	}
+	if len(d.removed) == 0 {
+		if last, ok := lastLogged(d.base.snapshotLog); ok {
+			return d.base.snapshotLog, last, nil
+		}
+	}
 	var kept [][]byte
 	var buf [4]member
 	err = eachElement(d.base.snapshotLog, keySnapshotLog, func(text []byte) error {
@@ -89,6 +95,26 @@ func (d *draft) keptLog() (text []byte, last int64, err error) {
 		return d.base.snapshotLog, last, nil
 	}
 	return joinArray(kept), last, nil
+}
+
+// lastLogged reads the time of a log's last entry from the end, without walking through the log. ok is false when the
+// text before the closing bracket is not plainly one flat object.
+func lastLogged(log []byte) (timestamp int64, ok bool) {
+	s := scanner{text: log[:len(log)-1]}
+	if s.at = bytes.LastIndexByte(log, '{'); s.at < 0 {
+		return 0, false
+	}
+	entry, err := s.value()
+	if err != nil || s.end() != nil {
+		return 0, false
+	}
+	var buf [4]member
+	o, err := parseObject(entry, keySnapshotLog, buf[:0])
+	if err != nil {
+		return 0, false
+	}
+	timestamp, err = o.long("timestamp-ms")
+	return timestamp, err == nil
 }
 
 // metadataLogText writes metadata-log with the base's file added; nil when it stays as it is.

@@ -2,7 +2,9 @@ package commit
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"unicode/utf8"
 )
 
@@ -11,9 +13,10 @@ const nestingMax = 500
 
 // scanner walks JSON text once, checks its grammar (RFC 8259, as encoding/json does) and never allocates.
 type scanner struct {
-	text  []byte
-	at    int
-	depth int
+	text    []byte
+	at      int
+	depth   int
+	escaped bool // the last string has an escape
 }
 
 // Byte classes of the inside of a string.
@@ -105,28 +108,50 @@ func (s *scanner) skipString() error {
 	if s.peek() != '"' {
 		return s.unexpected("where a string should be")
 	}
-	text, at := s.text, s.at+1
+	s.escaped = false
+	s.at++
 	for {
-		for at < len(text) && !stringStops[text[at]] {
-			at++
-		}
-		s.at = at
-		if at >= len(text) {
-			return s.unexpected("")
-		}
-		switch text[at] {
+		s.at = stringStop(s.text, s.at)
+		switch s.peek() {
 		case '"':
 			s.at++
 			return nil
 		case '\\':
+			s.escaped = true
 			if err := s.skipEscape(); err != nil {
 				return err
 			}
-			at = s.at
 		default:
 			return s.unexpected("inside a string")
 		}
 	}
+}
+
+// One byte repeated eight times, and each byte's lowest and highest bit.
+const (
+	lows       = 0x0101010101010101
+	highs      = 0x80 * lows
+	quotes     = '"' * lows
+	backslashs = '\\' * lows
+	blanks     = ' ' * lows
+)
+
+// stringStop gives the place of the next quote, backslash or control character, eight bytes at a step: most of a
+// document is strings. A byte is zero where subtracting one borrows into a highest bit that was not set; a borrow
+// can only mislead above the first hit, which is the one that counts.
+func stringStop(text []byte, at int) int {
+	for at+8 <= len(text) {
+		x := binary.LittleEndian.Uint64(text[at:])
+		q, b := x^quotes, x^backslashs
+		if hits := ((q-lows)&^q | (b-lows)&^b | (x-blanks)&^x) & highs; hits != 0 {
+			return at + bits.TrailingZeros64(hits)/8
+		}
+		at += 8
+	}
+	for at < len(text) && !stringStops[text[at]] {
+		at++
+	}
+	return at
 }
 
 func (s *scanner) skipEscape() error {
@@ -250,6 +275,14 @@ func (s *scanner) next(closing byte) (bool, error) {
 }
 
 func (s *scanner) colon() error {
+	if s.peek() == ':' { // mostly nothing stands before it and at most one blank after it
+		if s.at++; s.peek() != ' ' {
+			s.space()
+			return nil
+		}
+		s.space()
+		return nil
+	}
 	s.space()
 	if s.peek() != ':' {
 		return s.unexpected("where ':' should be")
@@ -264,6 +297,9 @@ func (s *scanner) key() ([]byte, error) {
 	start := s.at
 	if err := s.skipString(); err != nil {
 		return nil, err
+	}
+	if !s.escaped {
+		return s.text[start+1 : s.at-1], s.colon()
 	}
 	name, err := unquote(s.text[start:s.at])
 	if err != nil {

@@ -238,6 +238,10 @@ func (p partitionSpec) checkFits(s *schema) error {
 func (p partitionSpec) checkNames(s *schema) error {
 	ids := make(map[int]struct{}, len(p.fields))
 	names := make(map[string]struct{}, len(p.fields))
+	columns := make(map[string]int, len(s.columns))
+	for i := range s.columns {
+		columns[s.fullName(i)] = s.columns[i].id
+	}
 	for _, f := range p.fields {
 		if f.name == "" {
 			return fault.New(fault.IllegalArgument, "Cannot use empty partition name")
@@ -250,10 +254,8 @@ func (p partitionSpec) checkNames(s *schema) error {
 			return fault.New(fault.IllegalArgument, "Cannot use partition field id more than once: %d", f.id)
 		}
 		ids[f.id] = struct{}{}
-		for i := range s.columns {
-			if s.fullName(i) == f.name && !containsInt(f.sources, s.columns[i].id) {
-				return fault.New(fault.IllegalArgument, "Cannot create partition from name that exists in schema: %s", f.name)
-			}
+		if id, clash := columns[f.name]; clash && !containsInt(f.sources, id) {
+			return fault.New(fault.IllegalArgument, "Cannot create partition from name that exists in schema: %s", f.name)
 		}
 	}
 	return nil

@@ -100,7 +100,9 @@ func (c setLocation) apply(d *draft) error {
 	return nil
 }
 
-type setProperties []propertyEdit
+type property struct{ name, value string }
+
+type setProperties []property
 
 func decodeSetProperties(o object) (change, error) {
 	text := o.get("updates")
@@ -120,7 +122,7 @@ func decodeSetProperties(o object) (change, error) {
 		if err != nil {
 			return nil, err
 		}
-		c[i] = propertyEdit{name: string(m.name), value: value}
+		c[i] = property{name: string(m.name), value: value}
 	}
 	return c, nil
 }
@@ -136,10 +138,7 @@ func (c setProperties) apply(d *draft) error {
 		if err := checkProperty(p.name, p.value); err != nil {
 			return err
 		}
-		if value, set := d.property(p.name); set && value == p.value {
-			continue
-		}
-		d.properties, d.changed = append(d.properties, p), true
+		d.setProperty(p.name, p.value)
 	}
 	return nil
 }
@@ -157,9 +156,7 @@ func decodeRemoveProperties(o object) (change, error) {
 
 func (c removeProperties) apply(d *draft) error {
 	for _, name := range c {
-		if _, set := d.property(name); set {
-			d.properties, d.changed = append(d.properties, propertyEdit{name: name, remove: true}), true
-		}
+		d.removeProperty(name)
 	}
 	return nil
 }

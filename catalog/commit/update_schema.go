@@ -63,7 +63,7 @@ func decodeSetCurrentSchema(o object) (change, error) {
 }
 
 func (c setCurrentSchema) apply(d *draft) error {
-	id, err := d.schemas.resolve(int(c), "schema")
+	id, err := d.schemas.resolve(int(c), "current schema", "schema")
 	if err == nil && d.schemas.selected != id {
 		d.schemas.selected, d.schemaMoved, d.changed = id, true, true
 	}
@@ -197,7 +197,7 @@ func decodeSetDefaultSpec(o object) (change, error) {
 }
 
 func (c setDefaultSpec) apply(d *draft) error {
-	id, err := d.specs.resolve(int(c), "spec")
+	id, err := d.specs.resolve(int(c), "default partition spec", "spec")
 	if err == nil && d.specs.selected != id {
 		d.specs.selected, d.specMoved, d.changed = id, true, true
 	}
@@ -275,7 +275,7 @@ func decodeSetDefaultOrder(o object) (change, error) {
 }
 
 func (c setDefaultOrder) apply(d *draft) error {
-	id, err := d.orders.resolve(int(c), "sort order")
+	id, err := d.orders.resolve(int(c), "default sort order", "sort order")
 	if err == nil && d.orders.selected != id {
 		d.orders.selected, d.orderMoved, d.changed = id, true, true
 	}

@@ -125,38 +125,35 @@ func partsText(parts []part) []byte {
 	return joinArray(texts)
 }
 
+// editProperties writes the properties: those that stay keep their text and place, new ones come last.
 func (d *draft) editProperties(set func(string, []byte)) {
-	if len(d.properties) == 0 {
-		if d.base == nil {
-			set(keyProperties, []byte("{}"))
-		}
+	if !d.propertiesMoved && d.base != nil {
 		return
 	}
-	var o object
+	var old object
 	if d.base != nil {
-		o = d.base.properties
-	}
-	// Only the last word on a property counts; later ones must not meet the quadratic search of rewrite.
-	final := make(map[string]propertyEdit, len(d.properties))
-	for _, e := range d.properties {
-		final[e.name] = e
+		old = d.base.properties
 	}
 	dst := []byte{'{'}
-	for _, m := range o {
-		value := m.value
-		if e, edited := final[string(m.name)]; edited {
-			if value = quoted(e.value); e.remove {
-				value = nil
-			}
-			delete(final, string(m.name))
+	written := make(map[string]struct{}, len(d.newProperties))
+	for _, m := range old {
+		value, set := d.properties[string(m.name)]
+		if !set {
+			continue
 		}
-		dst = appendMember(dst, string(m.name), value)
+		text := m.value
+		if was, _ := unquote(m.value); string(was) != value {
+			text = quoted(value)
+		}
+		dst = appendMember(dst, string(m.name), text)
+		written[string(m.name)] = struct{}{}
 	}
-	for _, e := range d.properties {
-		if last, left := final[e.name]; left && !last.remove {
-			dst = appendMember(dst, e.name, quoted(last.value))
+	for _, name := range d.newProperties {
+		_, twice := written[name]
+		if value, set := d.properties[name]; set && !twice {
+			dst = appendMember(dst, name, quoted(value))
+			written[name] = struct{}{}
 		}
-		delete(final, e.name)
 	}
 	set(keyProperties, append(dst, '}'))
 }
