@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -133,7 +132,7 @@ func writeError(w http.ResponseWriter, r *http.Request, status int, name, messag
 		w.WriteHeader(status)
 		return
 	}
-	body, err := json.Marshal(ErrorBody{Error: ErrorModel{Message: message, Type: name, Code: status}})
+	body, err := EncodeJSON(ErrorBody{Error: ErrorModel{Message: message, Type: name, Code: status}})
 	if err != nil { // three strings and a number: cannot happen
 		panic(err)
 	}

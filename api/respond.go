@@ -27,14 +27,23 @@ var gzipWriters = sync.Pool{New: func() any {
 
 // JSON answers with v as JSON. Lists in v must not be nil where clients want a list; see List.
 func JSON(w http.ResponseWriter, r *http.Request, status int, v any) error {
+	body, err := EncodeJSON(v)
+	if err != nil {
+		return err
+	}
+	writeBody(w, r, status, body)
+	return nil
+}
+
+// EncodeJSON is json.Marshal without its escapes for HTML: names and locations hold ampersands.
+func EncodeJSON(v any) ([]byte, error) {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(v); err != nil {
-		return fault.Wrap(fault.Internal, err, "the answer could not be encoded")
+		return nil, fault.Wrap(fault.Internal, err, "the answer could not be encoded")
 	}
-	writeBody(w, r, status, bytes.TrimSuffix(body.Bytes(), []byte("\n")))
-	return nil
+	return bytes.TrimSuffix(body.Bytes(), []byte("\n")), nil
 }
 
 // RawJSON answers 200 with JSON text that is there already, in parts, so that big documents are not copied.

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -88,6 +89,24 @@ func (a answer) json() (v map[string]any) {
 	return v
 }
 
+// unpacked gives the answer without its compression.
+func (a answer) unpacked(t *testing.T) answer {
+	t.Helper()
+	if a.header.Get("Content-Encoding") != "gzip" {
+		return a
+	}
+	reader, err := gzip.NewReader(strings.NewReader(a.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.body = string(text)
+	return a
+}
+
 func (a answer) errorType() string {
 	e, _ := a.json()["error"].(map[string]any)
 	name, _ := e["type"].(string)
@@ -127,7 +146,7 @@ func (d *door) send(t *testing.T, method, target, body string, headers ...string
 		t.Fatal(err)
 	}
 	a := answer{status: resp.StatusCode, header: resp.Header, body: string(text)}
-	checkDocumented(t, method, path, a)
+	checkDocumented(t, method, path, a.unpacked(t))
 	return a
 }
 

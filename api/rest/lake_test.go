@@ -27,8 +27,9 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Run(m, store.Migrate)) }
 // lake is a service with one warehouse, "lake", and its door. ann may do everything, nobody nothing.
 type lake struct {
 	*door
-	store *store.Store
-	files *memoryFiles
+	store   *store.Store
+	watched *watchedStore
+	files   *memoryFiles
 }
 
 func newLake(t *testing.T) *lake {
@@ -42,12 +43,17 @@ func newLake(t *testing.T) *lake {
 	l.addPrincipal(t, "ann", "service_admin")
 	l.addPrincipal(t, "nobody", "")
 	l.addWarehouse(t, "lake")
-	service := catalog.New(catalog.Config{
-		Store: s, Admin: s, Metadata: l.files, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	l.watched = &watchedStore{Store: s}
+	l.door = newDoor(t, Config{Service: l.newService(l.watched)})
+	return l
+}
+
+// newService makes a service over the lake's files and the store given.
+func (l *lake) newService(s catalog.Store) *catalog.Service {
+	return catalog.New(catalog.Config{
+		Store: s, Admin: l.store, Metadata: l.files, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Providers: map[string]vending.Provider{"FILE": local.Provider{}, "S3": fakeVendor{}},
 	})
-	l.door = newDoor(t, Config{Service: service})
-	return l
 }
 
 func fact(operation string) catalog.Fact {

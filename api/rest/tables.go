@@ -2,7 +2,6 @@ package rest
 
 import (
 	"bytes"
-	"encoding/json"
 	"net/http"
 	"net/url"
 
@@ -194,7 +193,7 @@ func writeLoadedTable(w http.ResponseWriter, r *http.Request, t catalog.LoadedTa
 		tail.StorageCredentials = storageCredentials(*t.Credentials)
 		api.NoStore(w)
 	}
-	tailText, err := marshal(tail)
+	tailText, err := api.EncodeJSON(tail)
 	if err != nil {
 		return err
 	}
@@ -212,20 +211,9 @@ func metadataHead(location string) ([]byte, error) {
 	if location == "" {
 		return []byte(`{"metadata":`), nil
 	}
-	text, err := marshal(location)
+	text, err := api.EncodeJSON(location)
 	if err != nil {
 		return nil, err
 	}
 	return bytes.Join([][]byte{[]byte(`{"metadata-location":`), text, []byte(`,"metadata":`)}, nil), nil
-}
-
-// marshal is json.Marshal without escapes for HTML: locations hold ampersands.
-func marshal(v any) ([]byte, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "the answer could not be encoded")
-	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }

@@ -1,0 +1,147 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"catalogd/auth"
+	"catalogd/catalog"
+	"catalogd/internal/fault"
+)
+
+// The metadata's text goes out as it is: 19-digit ids, unknown members, zeros and empty lists.
+func TestTrap08_MetadataIsNotEncodedAgain(t *testing.T) {
+	l := newLake(t)
+	d := l.door
+	d.mustCreateNamespace(t, "a")
+	created := d.mustCreateTable(t, "a", "t")
+	metadata := created.json()["metadata"].(map[string]any)
+	location := metadata["location"].(string)
+	const id = "9223372036854775801"
+	now := strconv.FormatInt(time.Now().UnixMilli(), 10)
+	d.expect(t, "POST", namespacesOfLake+"/a/tables/t", `{"requirements":[],"updates":[`+
+		`{"action":"add-snapshot","snapshot":{"snapshot-id":`+id+`,"sequence-number":1,"timestamp-ms":`+now+`,`+
+		`"manifest-list":"`+location+`/metadata/snap.avro","summary":{"operation":"append"},"schema-id":0,"key-id":"k1"}},`+
+		`{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":`+id+`},`+
+		`{"action":"set-properties","updates":{"q":"a=<&>"}}]}`, 200, "")
+	for _, query := range []string{"", "?snapshots=all", "?snapshots=refs"} {
+		a := d.expect(t, "GET", namespacesOfLake+"/a/tables/t"+query, "", 200, "")
+		for _, want := range []string{
+			`"snapshot-id":` + id, `"current-snapshot-id":` + id, `"key-id":"k1"`, `"q":"a=<&>"`, `"schema-id":0`, `"storage-credentials":[]`,
+		} {
+			if !strings.Contains(strings.ReplaceAll(a.body, `": `, `":`), want) {
+				t.Errorf("%s: %s is not in the answer: %s", query, want, a.body)
+			}
+		}
+		if strings.Contains(a.body, ":null") {
+			t.Errorf("%s: null in the answer: %s", query, a.body)
+		}
+	}
+	pointer := d.send(t, "GET", namespacesOfLake+"/a/tables/t", "").json()["metadata-location"].(string)
+	stored := string(l.files.bodies[pointer])
+	if a := d.send(t, "GET", namespacesOfLake+"/a/tables/t", ""); !strings.Contains(a.body, `"metadata":`+stored+`,"config"`) {
+		t.Errorf("the answer does not hold the file's text as it is")
+	}
+}
+
+func TestTrap43_BigAnswersAreCompressed(t *testing.T) {
+	d := newLake(t).door
+	d.mustCreateNamespace(t, "a")
+	d.mustCreateTable(t, "a", "t")
+	d.expect(t, "POST", namespacesOfLake+"/a/tables/t", `{"requirements":[],"updates":[{"action":"set-properties","updates":{"comment":"`+
+		strings.Repeat("long ", 4000)+`"}}]}`, 200, "")
+	a := d.send(t, "GET", namespacesOfLake+"/a/tables/t", "", "Accept-Encoding", "gzip")
+	if a.header.Get("Content-Encoding") != "gzip" || len(a.body) > 4000 || a.header.Get("ETag") == "" ||
+		!strings.Contains(a.unpacked(t).body, "long long") {
+		t.Errorf("%d bytes, headers %v", len(a.body), a.header)
+	}
+}
+
+// failing is a store whose commits end as told.
+type failing struct {
+	catalog.Store
+	commit error
+}
+
+func (s *failing) CommitPointers(context.Context, []catalog.PointerChange, catalog.Fence) error {
+	return s.commit
+}
+
+// A commit that was refused after its file was written takes the file with it; no answer asks to send it again.
+func TestTrap01_CommitFailuresByOutcome(t *testing.T) {
+	l := newLake(t)
+	l.door.mustCreateNamespace(t, "a")
+	l.door.mustCreateTable(t, "a", "t")
+	broken := &failing{Store: l.store}
+	d := newDoor(t, Config{Service: l.newService(broken)})
+	for _, c := range []struct {
+		err    error
+		status int
+		kind   string
+	}{
+		{fault.New(fault.NoSuchTable, "Table does not exist: a.t"), 404, "NoSuchTableException"},
+		{fault.New(fault.VersionConflict, "the lease is gone"), 409, "CommitFailedException"},
+		{fault.New(fault.Internal, "disk"), 500, "InternalServerError"},
+	} {
+		broken.commit = c.err
+		files := len(l.files.bodies)
+		a := d.expect(t, "POST", namespacesOfLake+"/a/tables/t",
+			`{"requirements":[],"updates":[{"action":"set-properties","updates":{"k":"v"}}]}`, c.status, c.kind)
+		if a.header.Get("Retry-After") != "" {
+			t.Errorf("%v: a client would send the commit again", c.err)
+		}
+		if len(l.files.bodies) != files {
+			t.Errorf("%v: the file of a refused commit stayed", c.err)
+		}
+	}
+}
+
+type oneKey struct{}
+
+func (oneKey) JWKS(context.Context) (auth.JWKS, error) {
+	return auth.JWKS{Keys: []auth.JWK{{Type: "OKP", Curve: "Ed25519", X: "AA", KeyID: "k", Use: "sig", Algorithm: "EdDSA"}}}, nil
+}
+
+func TestWellKnown_ForStrangers(t *testing.T) {
+	d := newDoor(t, Config{Keys: oneKey{}, PublicURL: "https://catalog.example"}).as("")
+	for _, path := range []string{"/.well-known/jwks.json", "/api/catalog/.well-known/jwks.json"} {
+		if a := d.send(t, "GET", path, ""); a.status != 200 || !strings.Contains(a.body, `"kid":"k"`) {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+	for _, path := range []string{
+		"/api/catalog/.well-known/openid-configuration", "/api/catalog/.well-known/oauth-authorization-server",
+		"/.well-known/oauth-authorization-server/api/catalog",
+	} {
+		a := d.send(t, "GET", path, "")
+		v := a.json()
+		if v["issuer"] != "https://catalog.example/api/catalog" || v["jwks_uri"] != "https://catalog.example/.well-known/jwks.json" ||
+			v["token_endpoint"] != "https://catalog.example/api/catalog/v1/oauth/tokens" {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+	a := newDoor(t, Config{}).as("").send(t, "GET", "/api/catalog/.well-known/openid-configuration", "")
+	if issuer, _ := a.json()["issuer"].(string); !strings.HasPrefix(issuer, "http://127.0.0.1:") {
+		t.Errorf("without a public URL the issuer is %q", issuer)
+	}
+}
+
+// Public routes do not look at who calls; the token route is one of them.
+func TestTokens_ArePublicOnEveryAlias(t *testing.T) {
+	called := 0
+	d := newDoor(t, Config{Tokens: func(w http.ResponseWriter, _ *http.Request) error {
+		called++
+		w.WriteHeader(http.StatusTeapot)
+		return nil
+	}}).as("")
+	for i, base := range []string{"/api/catalog", "", "/catalog", "/polaris/api/catalog", "/iceberg"} {
+		a := d.send(t, "POST", base+"/v1/oauth/tokens", "grant_type=x", "Authorization", "Bearer stale")
+		if a.status != http.StatusTeapot || called != i+1 {
+			t.Errorf("%s: %d", base, a.status)
+		}
+	}
+}

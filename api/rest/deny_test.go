@@ -1,0 +1,126 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"catalogd/api"
+	"catalogd/catalog"
+)
+
+// watchedStore counts the mutations that reach the database.
+type watchedStore struct {
+	catalog.Store
+	mutations atomic.Int64
+}
+
+func (s *watchedStore) CreateNamespace(ctx context.Context, c catalog.NamespaceCreate) error {
+	s.mutations.Add(1)
+	return s.Store.CreateNamespace(ctx, c)
+}
+
+func (s *watchedStore) UpdateNamespace(ctx context.Context, u catalog.NamespaceUpdate) (map[string]string, error) {
+	s.mutations.Add(1)
+	return s.Store.UpdateNamespace(ctx, u)
+}
+
+func (s *watchedStore) RenameTable(ctx context.Context, r catalog.TableRename) error {
+	s.mutations.Add(1)
+	return s.Store.RenameTable(ctx, r)
+}
+
+func (s *watchedStore) DropTable(ctx context.Context, d catalog.TableDrop) error {
+	s.mutations.Add(1)
+	return s.Store.DropTable(ctx, d)
+}
+
+func (s *watchedStore) StageTable(ctx context.Context, t catalog.StagedTable) error {
+	s.mutations.Add(1)
+	return s.Store.StageTable(ctx, t)
+}
+
+func (s *watchedStore) CommitPointers(ctx context.Context, changes []catalog.PointerChange, fence catalog.Fence) error {
+	s.mutations.Add(1)
+	return s.Store.CommitPointers(ctx, changes, fence)
+}
+
+// denyBodies are well-formed bodies for the rows that want one.
+var denyBodies = map[string]string{
+	"create-namespace":   `{"namespace":["b"]}`,
+	"update-namespace":   `{"updates":{"k":"v"}}`,
+	"create-table":       createBody("u"),
+	"commit-table":       `{"requirements":[],"updates":[{"action":"set-properties","updates":{"k":"v"}}]}`,
+	"report-metrics":     scanReport,
+	"rename-table":       `{"source":{"namespace":["a"],"name":"t"},"destination":{"namespace":["a"],"name":"u"}}`,
+	"commit-transaction": `{"table-changes":[{"identifier":{"namespace":["a"],"name":"t"},"requirements":[],"updates":[{"action":"set-properties","updates":{"k":"v"}}]}]}`,
+}
+
+// requestOf fills a row's pattern with things that are there.
+func requestOf(e api.Endpoint, namespace string) (target, body string) {
+	target = strings.NewReplacer("{prefix}", "lake", "{namespace}", namespace, "{table}", "t", "{view}", "t",
+		"{plan-id}", "1", "{function}", "f", "*", "x").Replace(e.Pattern)
+	if e.Operation == "drop-namespace" {
+		target += "empty"
+	}
+	body = strings.ReplaceAll(denyBodies[e.Operation], `["a"]`, quoted([]string{namespace}))
+	if body == "" && e.Method == http.MethodPost {
+		body = "{}"
+	}
+	return target, body
+}
+
+// open are signed-in routes that need no right: the client must be able to start.
+var open = map[string]bool{"load-config": true}
+
+func TestDenyAll_NoRightsNoAnswersNoWrites(t *testing.T) {
+	l := newLake(t)
+	l.door.mustCreateNamespace(t, "a")
+	l.door.mustCreateNamespace(t, "aempty")
+	l.door.mustCreateTable(t, "a", "t")
+	mutations, written := l.watched.mutations.Load(), l.files.written
+	if mutations == 0 {
+		t.Fatal("the watch saw nothing")
+	}
+	for _, e := range Endpoints(Config{}) {
+		if e.Access == api.Public {
+			continue
+		}
+		target, body := requestOf(e, "a")
+		if a := l.door.as("").send(t, e.Method, target, body); a.status != 401 {
+			t.Errorf("%s %s by a stranger: %d", e.Method, target, a.status)
+		}
+		a := l.door.as("nobody").send(t, e.Method, target, body)
+		refused := a.status == 403 || a.status == 404 || a.status == 406
+		if refused == open[e.Operation] {
+			t.Errorf("%s %s without rights: %d %s", e.Method, target, a.status, a.body)
+		}
+		if a := l.door.as("stranger").send(t, e.Method, target, body); e.Operation != "load-config" && a.status < 400 {
+			t.Errorf("%s %s by a principal that was deleted: %d", e.Method, target, a.status)
+		}
+	}
+	if n := l.watched.mutations.Load(); n != mutations || l.files.written != written {
+		t.Errorf("%d mutations and %d files by callers without rights", n-mutations, l.files.written-written)
+	}
+}
+
+// The same requests by somebody with rights work, so the refusals above were refusals of rights.
+func TestDenyAll_TheRequestsAreGood(t *testing.T) {
+	l := newLake(t)
+	for i, e := range (&handlers{}).served() {
+		if e.Access == api.Public {
+			continue
+		}
+		namespace := fmt.Sprintf("a%d", i)
+		l.door.mustCreateNamespace(t, namespace)
+		l.door.mustCreateNamespace(t, namespace+"empty")
+		l.door.mustCreateTable(t, namespace, "t")
+		target, body := requestOf(e, namespace)
+		if a := l.door.send(t, e.Method, target, body); a.status >= 300 {
+			t.Errorf("%s %s with rights: %d %s", e.Method, target, a.status, a.body)
+		}
+	}
+}
