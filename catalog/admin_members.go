@@ -10,38 +10,46 @@ import (
 	"catalogd/internal/fault"
 )
 
+// PrincipalRoleMember names a principal role and a principal who has it or is to have it.
+type PrincipalRoleMember struct {
+	Principal string
+	Role      string
+}
+
+func (m PrincipalRoleMember) subject() string { return m.Principal + " -> " + m.Role }
+
 // AssignPrincipalRole gives a principal a principal role. It is idempotent.
-func (s *Service) AssignPrincipalRole(ctx context.Context, c Caller, principal, role string) error {
-	n := need{"assign-principal-role", principal + " -> " + role, authz.PrincipalRoleManageGrants}
-	p, r, err := s.memberAndRole(ctx, c, principal, role, n)
+func (s *Service) AssignPrincipalRole(ctx context.Context, c Caller, m PrincipalRoleMember) error {
+	n := need{"assign-principal-role", m.subject(), authz.PrincipalRoleManageGrants}
+	p, r, err := s.memberAndRole(ctx, c, m, n)
 	if err != nil {
 		return err
 	}
 	if r.Federated {
-		return fault.New(fault.IllegalArgument, "principal role %s is federated: its members come from the identity provider", role)
+		return fault.New(fault.IllegalArgument, "principal role %s is federated: its members come from the identity provider", m.Role)
 	}
 	if err := s.Admin.AssignPrincipalRole(ctx, p.ID, r.ID, s.fact(c, n.operation, n.subject, uuid.Nil, p.ID)); err != nil {
-		return fmt.Errorf("assign principal role %s to %s: %w", role, principal, err)
+		return fmt.Errorf("assign principal role %s to %s: %w", m.Role, m.Principal, err)
 	}
 	return nil
 }
 
 // RevokePrincipalRole takes a principal role from a principal. The last administrator keeps his.
-func (s *Service) RevokePrincipalRole(ctx context.Context, c Caller, principal, role string) error {
-	n := need{"revoke-principal-role", principal + " -> " + role, authz.PrincipalRoleManageGrants}
-	p, r, err := s.memberAndRole(ctx, c, principal, role, n, authz.PrincipalManageGrantsForGrantee)
+func (s *Service) RevokePrincipalRole(ctx context.Context, c Caller, m PrincipalRoleMember) error {
+	n := need{"revoke-principal-role", m.subject(), authz.PrincipalRoleManageGrants}
+	p, r, err := s.memberAndRole(ctx, c, m, n, authz.PrincipalManageGrantsForGrantee)
 	if err != nil {
 		return err
 	}
 	if err := s.Admin.RevokePrincipalRole(ctx, p.ID, r.ID, s.fact(c, n.operation, n.subject, uuid.Nil, p.ID)); err != nil {
-		return fmt.Errorf("revoke principal role %s from %s: %w", role, principal, err)
+		return fmt.Errorf("revoke principal role %s from %s: %w", m.Role, m.Principal, err)
 	}
 	return nil
 }
 
 // memberAndRole finds a principal and a principal role for callers who hold what n wants and all that is wanted besides.
 func (s *Service) memberAndRole(
-	ctx context.Context, c Caller, principal, role string, n need, besides ...authz.Privilege,
+	ctx context.Context, c Caller, m PrincipalRoleMember, n need, besides ...authz.Privilege,
 ) (PrincipalRecord, RoleRecord, error) {
 	res, err := s.resolveRoot(ctx, c)
 	if err != nil {
@@ -52,11 +60,11 @@ func (s *Service) memberAndRole(
 			return PrincipalRecord{}, RoleRecord{}, err
 		}
 	}
-	p, err := s.Admin.FindPrincipal(ctx, principal)
+	p, err := s.Admin.FindPrincipal(ctx, m.Principal)
 	if err != nil {
-		return PrincipalRecord{}, RoleRecord{}, fmt.Errorf("find principal %s: %w", principal, err)
+		return PrincipalRecord{}, RoleRecord{}, fmt.Errorf("find principal %s: %w", m.Principal, err)
 	}
-	r, err := s.roleNamed(ctx, uuid.Nil, role)
+	r, err := s.roleNamed(ctx, uuid.Nil, m.Role)
 	return p, r, err
 }
 
@@ -139,26 +147,26 @@ func (s *Service) catalogMember(ctx context.Context, c Caller, m CatalogRoleMemb
 	return holder, role, err
 }
 
-// ListCatalogRolesOf gives the catalog roles that a principal role has in a warehouse. Administrators of the service
-// may ask, and those of the warehouse.
-func (s *Service) ListCatalogRolesOf(ctx context.Context, c Caller, warehouse, principalRole string) ([]RoleRecord, error) {
-	res, err := s.resolve(ctx, c, Lookup{Warehouse: warehouse})
+// ListCatalogRolesOf gives the catalog roles that m's principal role has in m's warehouse. Administrators of the
+// service may ask, and those of the warehouse.
+func (s *Service) ListCatalogRolesOf(ctx context.Context, c Caller, m CatalogRoleMember) ([]RoleRecord, error) {
+	res, err := s.resolve(ctx, c, Lookup{Warehouse: m.Warehouse})
 	if err != nil {
 		return nil, err
 	}
 	if !allowed(res, res.Path()[:1], authz.PrincipalRoleListGrants) {
-		n := need{"list-catalog-roles-of", principalRole, authz.CatalogRoleListGrants}
+		n := need{"list-catalog-roles-of-holder", m.subject(), authz.CatalogRoleListGrants}
 		if err := s.require(ctx, c, res, res.Path(), n); err != nil {
 			return nil, err
 		}
 	}
-	holder, err := s.roleNamed(ctx, uuid.Nil, principalRole)
+	holder, err := s.roleNamed(ctx, uuid.Nil, m.PrincipalRole)
 	if err != nil {
 		return nil, err
 	}
 	roles, err := s.Admin.CatalogRolesOf(ctx, holder.ID, res.Warehouse.ID)
 	if err != nil {
-		return nil, fmt.Errorf("list the catalog roles of %s: %w", principalRole, err)
+		return nil, fmt.Errorf("list the catalog roles of %s: %w", m.PrincipalRole, err)
 	}
 	return roles, nil
 }

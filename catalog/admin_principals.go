@@ -145,22 +145,28 @@ func (s *Service) RotateSecret(ctx context.Context, c Caller, name string) (Prin
 	return s.replaceSecret(ctx, c, "rotate-secret", p, secretChange{clientID: p.ClientID, secret: secret, stored: stored})
 }
 
+// Credential is a client id and a secret that somebody chose; what is "" is not chosen.
+type Credential struct {
+	ClientID string
+	Secret   auth.Secret
+}
+
 // ResetSecret gives a principal a new secret, a generated one unless one was chosen, and a chosen client id if any.
-func (s *Service) ResetSecret(ctx context.Context, c Caller, name, clientID string, chosen auth.Secret) (PrincipalRecord, auth.Secret, error) {
+func (s *Service) ResetSecret(ctx context.Context, c Caller, name string, chosen Credential) (PrincipalRecord, auth.Secret, error) {
 	p, err := s.principalFor(ctx, c, need{"reset-secret", name, authz.PrincipalResetCredentials})
 	if err != nil {
 		return PrincipalRecord{}, "", err
 	}
-	change := secretChange{clientID: p.ClientID, secret: chosen}
-	if clientID != "" {
-		if err := checkClientID(clientID); err != nil {
+	change := secretChange{clientID: p.ClientID, secret: chosen.Secret}
+	if chosen.ClientID != "" {
+		if err := checkClientID(chosen.ClientID); err != nil {
 			return PrincipalRecord{}, "", err
 		}
-		change.clientID = clientID
+		change.clientID = chosen.ClientID
 	}
-	if chosen == "" {
+	if chosen.Secret == "" {
 		change.secret, change.stored = s.Secrets.Generate(change.clientID)
-	} else if change.stored, err = s.Secrets.StoreChosen(ctx, chosen); err != nil {
+	} else if change.stored, err = s.Secrets.StoreChosen(ctx, chosen.Secret); err != nil {
 		return PrincipalRecord{}, "", fmt.Errorf("clientSecret: %w", err)
 	}
 	return s.replaceSecret(ctx, c, "reset-secret", p, change)

@@ -46,10 +46,14 @@ var (
 )
 
 func (r roleRight) operation(n RoleName) string {
+	name := r.verb + "-catalog-role"
 	if n.Warehouse == "" {
-		return r.verb + "-principal-role"
+		name = r.verb + "-principal-role"
 	}
-	return r.verb + "-catalog-role"
+	if r == roleList {
+		name += "s"
+	}
+	return name
 }
 
 // requireForRole checks the right and gives the warehouse's id, uuid.Nil for principal roles.
@@ -80,9 +84,18 @@ func (s *Service) roleNamed(ctx context.Context, warehouse uuid.UUID, name strin
 	return r, nil
 }
 
-// CreateRole makes a role with nothing granted. federated is for principal roles whose members an identity provider
-// names: they are not assigned by hand.
-func (s *Service) CreateRole(ctx context.Context, c Caller, n RoleName, draft RoleRecord) (RoleRecord, error) {
+// RoleDraft is what a new role is to have. Federated is for principal roles whose members an identity provider names:
+// they are not assigned by hand.
+type RoleDraft struct {
+	Properties map[string]string
+	Federated  bool
+}
+
+// IsPrincipalRole tells principal roles from catalog roles.
+func (r RoleRecord) IsPrincipalRole() bool { return r.WarehouseID == uuid.Nil }
+
+// CreateRole makes a role with nothing granted.
+func (s *Service) CreateRole(ctx context.Context, c Caller, n RoleName, draft RoleDraft) (RoleRecord, error) {
 	warehouse, err := s.requireForRole(ctx, c, n, roleCreate)
 	if err != nil {
 		return RoleRecord{}, err

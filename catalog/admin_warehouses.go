@@ -136,24 +136,37 @@ func (s *Service) FindWarehouse(ctx context.Context, c Caller, name string) (War
 	return s.requireOnWarehouse(ctx, c, name, need{"load-warehouse", name, authz.CatalogReadProperties})
 }
 
+// WarehouseChange is what of a warehouse can be replaced. Location may repeat the base, for clients that send back
+// what they read.
+type WarehouseChange struct {
+	Update
+	Location string           // "" or the base
+	Storage  *vending.Profile // nil leaves it
+}
+
 // UpdateWarehouse replaces properties and storage. What says whose files a warehouse holds stays as it was made: its
 // base, its kind of storage, and the role and external id that lead to it.
-func (s *Service) UpdateWarehouse(ctx context.Context, c Caller, name string, u Update, storage *vending.Profile) (Warehouse, error) {
+func (s *Service) UpdateWarehouse(ctx context.Context, c Caller, name string, change WarehouseChange) (Warehouse, error) {
 	w, err := s.requireOnWarehouse(ctx, c, name, need{"update-warehouse", name, authz.CatalogWriteProperties})
 	if err != nil {
 		return Warehouse{}, err
 	}
-	if err := checkUpdate("warehouse", name, u, w.Version); err != nil {
+	if err := checkUpdate("warehouse", name, change.Update, w.Version); err != nil {
 		return Warehouse{}, err
 	}
-	if u.Properties != nil {
-		w.Properties = u.Properties
+	if change.Location != "" {
+		if base, err := vending.CanonicalBase(change.Location); err != nil || base != w.Location {
+			return Warehouse{}, fault.New(fault.BadRequest, "default-base-location of a warehouse cannot be changed (it is %s)", w.Location)
+		}
 	}
-	if storage != nil {
-		if err := checkStorageChange(w.Storage, *storage); err != nil {
+	if change.Properties != nil {
+		w.Properties = change.Properties
+	}
+	if change.Storage != nil {
+		if err := checkStorageChange(w.Storage, *change.Storage); err != nil {
 			return Warehouse{}, err
 		}
-		if w.Storage, err = s.checkStorage(w.Location, *storage); err != nil {
+		if w.Storage, err = s.checkStorage(w.Location, *change.Storage); err != nil {
 			return Warehouse{}, err
 		}
 	}

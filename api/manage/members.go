@@ -1,0 +1,133 @@
+package manage
+
+import (
+	"net/http"
+
+	"catalogd/api"
+	"catalogd/catalog"
+)
+
+func (h *handlers) memberRows() []api.Endpoint {
+	return []api.Endpoint{
+		row(http.MethodGet, principalRoute+"/principal-roles", "list-roles-of-principal", h.listRolesOfPrincipal),
+		row(http.MethodPut, principalRoute+"/principal-roles", "assign-principal-role", h.assignPrincipalRole),
+		row(http.MethodDelete, principalRoute+"/principal-roles/{role}", "revoke-principal-role", h.revokePrincipalRole),
+		row(http.MethodGet, roleRoute+"/principals", "list-principals-with-role", h.listPrincipalsWithRole),
+
+		row(http.MethodGet, holderRoute, "list-catalog-roles-of-holder", h.listCatalogRolesOfHolder),
+		row(http.MethodPut, holderRoute, "assign-catalog-role", h.assignCatalogRole),
+		row(http.MethodDelete, holderRoute+"/{catalogRole}", "revoke-catalog-role", h.revokeCatalogRole),
+		row(http.MethodGet, catalogRoleRoute+"/principal-roles", "list-holders-of-catalog-role", h.listHolders),
+	}
+}
+
+func (h *handlers) listRolesOfPrincipal(w http.ResponseWriter, r *http.Request) error {
+	principal, err := param(r, "principal")
+	if err != nil {
+		return err
+	}
+	roles, err := h.service.ListPrincipalRolesOf(r.Context(), api.CallerOf(r), principal)
+	if err != nil {
+		return err
+	}
+	return answerRoles(w, r, roles)
+}
+
+func (h *handlers) assignPrincipalRole(w http.ResponseWriter, r *http.Request) error {
+	principal, err := param(r, "principal")
+	if err != nil {
+		return err
+	}
+	var body roleBodies
+	if err := api.DecodeJSON(r, &body); err != nil {
+		return err
+	}
+	if body.PrincipalRole == nil || body.PrincipalRole.Name == "" {
+		return missing("principalRole.name")
+	}
+	member := catalog.PrincipalRoleMember{Principal: principal, Role: body.PrincipalRole.Name}
+	if err := h.service.AssignPrincipalRole(r.Context(), api.CallerOf(r), member); err != nil {
+		return err
+	}
+	return created(w)
+}
+
+func (h *handlers) revokePrincipalRole(w http.ResponseWriter, r *http.Request) error {
+	names, err := params(r, "principal", "role")
+	if err != nil {
+		return err
+	}
+	member := catalog.PrincipalRoleMember{Principal: names[0], Role: names[1]}
+	if err := h.service.RevokePrincipalRole(r.Context(), api.CallerOf(r), member); err != nil {
+		return err
+	}
+	return api.NoContent(w)
+}
+
+func (h *handlers) listPrincipalsWithRole(w http.ResponseWriter, r *http.Request) error {
+	role, err := param(r, "role")
+	if err != nil {
+		return err
+	}
+	members, err := h.service.ListPrincipalsWith(r.Context(), api.CallerOf(r), role)
+	if err != nil {
+		return err
+	}
+	return answerPrincipals(w, r, members)
+}
+
+func (h *handlers) listCatalogRolesOfHolder(w http.ResponseWriter, r *http.Request) error {
+	names, err := params(r, "role", "catalog")
+	if err != nil {
+		return err
+	}
+	roles, err := h.service.ListCatalogRolesOf(r.Context(), api.CallerOf(r),
+		catalog.CatalogRoleMember{PrincipalRole: names[0], Warehouse: names[1]})
+	if err != nil {
+		return err
+	}
+	return answerRoles(w, r, roles)
+}
+
+func (h *handlers) assignCatalogRole(w http.ResponseWriter, r *http.Request) error {
+	names, err := params(r, "role", "catalog")
+	if err != nil {
+		return err
+	}
+	var body roleBodies
+	if err := api.DecodeJSON(r, &body); err != nil {
+		return err
+	}
+	if body.CatalogRole == nil || body.CatalogRole.Name == "" {
+		return missing("catalogRole.name")
+	}
+	member := catalog.CatalogRoleMember{PrincipalRole: names[0], Warehouse: names[1], CatalogRole: body.CatalogRole.Name}
+	if err := h.service.AssignCatalogRole(r.Context(), api.CallerOf(r), member); err != nil {
+		return err
+	}
+	return created(w)
+}
+
+func (h *handlers) revokeCatalogRole(w http.ResponseWriter, r *http.Request) error {
+	names, err := params(r, "role", "catalog", "catalogRole")
+	if err != nil {
+		return err
+	}
+	member := catalog.CatalogRoleMember{PrincipalRole: names[0], Warehouse: names[1], CatalogRole: names[2]}
+	if err := h.service.RevokeCatalogRole(r.Context(), api.CallerOf(r), member); err != nil {
+		return err
+	}
+	return api.NoContent(w)
+}
+
+func (h *handlers) listHolders(w http.ResponseWriter, r *http.Request) error {
+	name, err := roleOf(r)
+	if err != nil {
+		return err
+	}
+	holders, err := h.service.ListPrincipalRolesWith(r.Context(), api.CallerOf(r), name)
+	if err != nil {
+		return err
+	}
+	return answerRoles(w, r, holders)
+}
