@@ -3,7 +3,6 @@ package laws
 import (
 	"fmt"
 	"go/ast"
-	"slices"
 	"testing"
 )
 
@@ -15,9 +14,6 @@ var testingRules = []struct{ receiver, call, why string }{
 	{"t", "SkipNow", "a missing service fails the test: nothing is skipped where it counts"},
 }
 
-// testingExceptions: file and call, with the date and the reason. Only to shrink.
-var testingExceptions = map[string]string{}
-
 func TestLaw_TestsNeitherSleepNorSkip(t *testing.T) { check(t, sleepersAndSkippers) }
 
 func sleepersAndSkippers(s *source) (out []string) {
@@ -25,28 +21,74 @@ func sleepersAndSkippers(s *source) (out []string) {
 		if !f.test {
 			continue
 		}
+		var tests []bool // for each function around the node that has a parameter t: is it package testing's?
+		var around []ast.Node
 		ast.Inspect(f.ast, func(n ast.Node) bool {
-			selector, ok := n.(*ast.SelectorExpr)
-			if !ok {
-				return true
-			}
-			receiver, ok := selector.X.(*ast.Ident)
-			if !ok {
-				return true
-			}
-			for _, rule := range testingRules {
-				_, excused := testingExceptions[f.path+" "+receiver.Name+"."+selector.Sel.Name]
-				if receiver.Name == rule.receiver && selector.Sel.Name == rule.call && !excused {
-					out = append(out, fmt.Sprintf("%s: %s.%s: %s", s.line(f, n.Pos()), rule.receiver, rule.call, rule.why))
+			if n == nil {
+				if last := around[len(around)-1]; parameterT(last) != "" {
+					tests = tests[:len(tests)-1]
 				}
+				around = around[:len(around)-1]
+				return true
+			}
+			around = append(around, n)
+			if of := parameterT(n); of != "" {
+				tests = append(tests, of == "testing")
+			}
+			inTest := len(tests) > 0 && tests[len(tests)-1]
+			if receiver, call := calledOn(n); receiver != "" {
+				out = append(out, sleepOrSkip(s.line(f, n.Pos()), receiver, call, inTest)...)
 			}
 			return true
 		})
 	}
-	for key := range testingExceptions {
-		if !slices.ContainsFunc(s.files, func(f sourceFile) bool { return len(key) > len(f.path) && key[:len(f.path)] == f.path }) {
-			out = append(out, fmt.Sprintf("%q is excused and gone: take it off", key))
+	return out
+}
+
+// sleepOrSkip judges one call. In properties, t is rapid's and its Skip throws one sample away.
+func sleepOrSkip(at, receiver, call string, inTest bool) (out []string) {
+	for _, rule := range testingRules {
+		if receiver == rule.receiver && call == rule.call && (receiver != "t" || inTest) {
+			out = append(out, fmt.Sprintf("%s: %s.%s: %s", at, rule.receiver, rule.call, rule.why))
 		}
 	}
 	return out
+}
+
+func calledOn(n ast.Node) (receiver, call string) {
+	selector, ok := n.(*ast.SelectorExpr)
+	if !ok {
+		return "", ""
+	}
+	if x, ok := selector.X.(*ast.Ident); ok {
+		return x.Name, selector.Sel.Name
+	}
+	return "", ""
+}
+
+// parameterT gives the package of the type of a function's parameter t; "" when it has none.
+func parameterT(n ast.Node) string {
+	var signature *ast.FuncType
+	switch n := n.(type) {
+	case *ast.FuncDecl:
+		signature = n.Type
+	case *ast.FuncLit:
+		signature = n.Type
+	default:
+		return ""
+	}
+	for _, field := range signature.Params.List {
+		for _, name := range field.Names {
+			if name.Name != "t" {
+				continue
+			}
+			typ := field.Type
+			if star, ok := typ.(*ast.StarExpr); ok {
+				typ = star.X
+			}
+			pkg, _ := calledOn(typ)
+			return pkg
+		}
+	}
+	return ""
 }
