@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"catalogd/api"
 	"catalogd/catalog"
@@ -77,13 +78,14 @@ func (h *handlers) loadTable(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	known := api.IfNoneMatch(r)
 	loaded, err := h.Service.LoadTable(r.Context(), api.CallerOf(r), catalog.LoadTableRequest{
-		Warehouse: warehouse, Ident: ident, Snapshots: mode, Delegated: delegated(r), IfNoneMatch: api.IfNoneMatch(r),
+		Warehouse: warehouse, Ident: ident, Snapshots: mode, Delegated: delegated(r), IfNoneMatch: known,
 	})
 	if err != nil {
 		return err
 	}
-	if loaded.NotModified {
+	if loaded.NotModified || loaded.ETag != "" && slices.Contains(known, "*") {
 		return api.NotModified(w, loaded.ETag)
 	}
 	return writeLoadedTable(w, r, loaded)
