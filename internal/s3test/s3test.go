@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"catalogd/vending"
@@ -158,6 +160,38 @@ func KeysOf(c vending.Credentials) aws.Credentials {
 		AccessKeyID: c.Config["s3.access-key-id"], SecretAccessKey: c.Config["s3.secret-access-key"],
 		SessionToken: c.Config["s3.session-token"],
 	}
+}
+
+// Keys gives keys as a provider of the SDK.
+func Keys(keys aws.Credentials) aws.CredentialsProvider { return provider(keys) }
+
+// Put writes an object by its URI.
+func Put(ctx context.Context, c *s3.Client, uri, body string) error {
+	bucket, key, ok := vending.SplitS3(uri)
+	if !ok {
+		return fmt.Errorf("%q is no S3 URI", uri)
+	}
+	_, err := c.PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: strings.NewReader(body)})
+	return err
+}
+
+// Get reads an object by its URI; found tells whether there is one.
+func Get(ctx context.Context, c *s3.Client, uri string) (body string, found bool, err error) {
+	bucket, key, ok := vending.SplitS3(uri)
+	if !ok {
+		return "", false, fmt.Errorf("%q is no S3 URI", uri)
+	}
+	out, err := c.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
+	var missing *types.NoSuchKey
+	if errors.As(err, &missing) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	defer out.Body.Close()
+	all, err := io.ReadAll(out.Body)
+	return string(all), true, err
 }
 
 func provider(keys aws.Credentials) aws.CredentialsProvider {
