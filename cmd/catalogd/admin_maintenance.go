@@ -254,24 +254,64 @@ func (c *call) printMaintenance(k *connection, answer json.RawMessage) error {
 		}
 		return printJSON(c.Out, pretty)
 	}
-	var shown struct {
-		Settings []maintenance.Setting `json:"settings"`
-		Jobs     []jobStatus           `json:"jobs"`
-	}
+	var shown maintenanceStatus
 	if err := json.Unmarshal(answer, &shown); err != nil {
 		return fmt.Errorf("the answer is not what a catalogd sends: %w", err)
+	}
+	if err := printFields(c.Out, shown.fields()); err != nil {
+		return err
 	}
 	var rows [][]string
 	for _, s := range shown.Settings {
 		rows = append(rows, []string{s.Key, s.Value, s.Source})
 	}
+	fmt.Fprintln(c.Out)
 	if err := printRows(c.Out, []string{"SETTING", "VALUE", "FROM"}, rows); err != nil || len(shown.Jobs) == 0 {
 		return err
 	}
-	fmt.Fprintln(c.Out)
 	rows = nil
 	for _, j := range shown.Jobs {
 		rows = append(rows, []string{j.JobID, j.Job, string(j.State), fmt.Sprintf("%.1f", j.Seconds), firstOf(j.Reason.Message, j.Reason.Code)})
 	}
+	fmt.Fprintln(c.Out)
 	return printRows(c.Out, []string{"JOB", "KIND", "STATE", "SECONDS", "REASON"}, rows)
+}
+
+// maintenanceStatus is a table's maintenance as the server tells it.
+type maintenanceStatus struct {
+	Warehouse string                `json:"warehouse"`
+	Table     string                `json:"table"`
+	Settings  []maintenance.Setting `json:"settings"`
+	ClusterBy []struct {
+		Name string `json:"name"`
+	} `json:"cluster_by"`
+	ClusterBySource string                  `json:"cluster_by_source"`
+	Curve           maintenance.Curve       `json:"curve"`
+	Blocked         *maintenance.Reason     `json:"blocked"`
+	LastLook        *maintenance.LookReport `json:"last_look"`
+	NextLook        time.Time               `json:"next_look"`
+	Jobs            []jobStatus             `json:"jobs"`
+}
+
+func (s maintenanceStatus) fields() [][2]string {
+	names := make([]string, len(s.ClusterBy))
+	for i, column := range s.ClusterBy {
+		names[i] = column.Name
+	}
+	clustered := "not clustered"
+	if len(names) > 0 {
+		clustered = fmt.Sprintf("%s (%s, from %s)", strings.Join(names, ", "), s.Curve, s.ClusterBySource)
+	}
+	fields := [][2]string{{"table", s.Warehouse + " " + s.Table}, {"clustered by", clustered}}
+	if s.Blocked != nil {
+		fields = append(fields, [2]string{"blocked", firstOf(s.Blocked.Message, s.Blocked.Code)})
+	}
+	if s.LastLook != nil {
+		looked := s.LastLook.At.UTC().Format(time.RFC3339) + " " + firstOf(s.LastLook.Reason.Message, s.LastLook.Reason.Code)
+		fields = append(fields, [2]string{"last look", looked})
+	}
+	if !s.NextLook.IsZero() {
+		fields = append(fields, [2]string{"next look", s.NextLook.UTC().Format(time.RFC3339)})
+	}
+	return fields
 }

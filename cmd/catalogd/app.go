@@ -60,11 +60,27 @@ func newApp(ctx context.Context, c Config, log *slog.Logger) (*app, error) {
 	if a.store, err = openStore(ctx, c, log); err != nil {
 		return nil, err
 	}
-	if err := a.wire(ctx, ring); err != nil {
+	if err := errors.Join(a.checkKeys(ctx, ring), a.wire(ctx, ring)); err != nil {
 		a.close()
 		return nil, err
 	}
 	return a, nil
+}
+
+// checkKeys refuses a secrets.key that cannot read what is in the database: else the server would start and every
+// login would fail.
+func (a *app) checkKeys(ctx context.Context, ring *auth.Ring) error {
+	keys, err := a.store.SigningKeys(ctx)
+	if err != nil {
+		return fmt.Errorf("read the signing keys: %w", err)
+	}
+	for _, key := range keys {
+		if _, err := ring.Open(auth.Place{Table: "signing_keys", Row: key.KID}, key.PrivateKey); err != nil && key.RetiredAt.IsZero() {
+			return &problem{"secrets.key", "the signing keys in the database were encrypted with another key",
+				"give that one, here or in secrets.previous_keys"}
+		}
+	}
+	return nil
 }
 
 // ring makes the keys that secrets at rest are encrypted with.

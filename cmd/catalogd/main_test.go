@@ -1,12 +1,25 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
+
+// readyMax is how long a started server may take; a first start makes a Postgres cluster.
+const readyMax = 2 * time.Minute
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
@@ -15,21 +28,215 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/*.txt: commands, what they print, their exit codes. The scripts see only the variables
-// that they set; what finds programs is passed on.
+// that they set; what finds Postgres is passed on. Beside testscript's own commands there are
+//
+//	server start ARG...       runs catalogd in the background until it says that it is ready
+//	server stop SIGNAL        ends it; after TERM it must end with 0
+//	loadenv FILE              takes over a client.env
+//	rest METHOD PATH [BODY]   calls the catalog as root and prints the answer; fails on a refusal
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no scripts in testdata", err)
 	}
+	// Postgres runs as another user when we are root, and must be able to reach the scripts' folders.
+	root, err := os.MkdirTemp("", "catalogd-scripts-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(root) })
+	if err := os.Chmod(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
-		Files: files,
-		Setup: func(e *testscript.Env) error {
-			for _, name := range []string{"CATALOGD_POSTGRES_BIN", "XDG_CACHE_HOME"} {
-				if value := os.Getenv(name); value != "" {
-					e.Setenv(name, value)
-				}
-			}
-			return nil
+		Files:               files,
+		WorkdirRoot:         root,
+		RequireExplicitExec: true,
+		Setup:               setupScript,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"server": serverCommand, "loadenv": loadenvCommand, "rest": restCommand,
 		},
 	})
+}
+
+func setupScript(e *testscript.Env) error {
+	for _, name := range []string{"CATALOGD_POSTGRES_BIN", "XDG_CACHE_HOME"} {
+		if value := os.Getenv(name); value != "" {
+			e.Setenv(name, value)
+		}
+	}
+	if home, err := os.UserHomeDir(); err == nil && os.Getenv("XDG_CACHE_HOME") == "" {
+		e.Setenv("XDG_CACHE_HOME", filepath.Join(home, ".cache"))
+	}
+	e.Values["servers"] = &[]*scriptServer{}
+	return nil
+}
+
+// scriptServer is a catalogd in the background of a script.
+type scriptServer struct {
+	cmd  *exec.Cmd
+	done chan error
+}
+
+func serverCommand(ts *testscript.TestScript, neg bool, args []string) {
+	running := ts.Value("servers").(*[]*scriptServer)
+	switch {
+	case len(args) > 1 && args[0] == "start" && !neg:
+		s := startScriptServer(ts, args[1:])
+		*running = append(*running, s)
+		ts.Defer(func() { _ = s.cmd.Process.Kill() })
+	case len(args) == 2 && args[0] == "stop" && !neg && len(*running) > 0:
+		last := len(*running) - 1
+		s := (*running)[last]
+		*running = (*running)[:last]
+		signal := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL}[args[1]]
+		ts.Check(s.cmd.Process.Signal(signal))
+		select {
+		case err := <-s.done:
+			if args[1] != "KILL" && err != nil {
+				ts.Fatalf("the server ended with %v", err)
+			}
+		case <-time.After(readyMax):
+			ts.Fatalf("the server does not end")
+		}
+	default:
+		ts.Fatalf("usage: server start ARG... | server stop TERM|INT|KILL")
+	}
+}
+
+// startScriptServer waits for the ready line; output goes to server.out and server.err.
+func startScriptServer(ts *testscript.TestScript, args []string) *scriptServer {
+	self, err := os.Executable()
+	ts.Check(err)
+	cmd := exec.Command(self, args...)
+	cmd.Args[0] = "catalogd" // testscript.Main goes by this name
+	cmd.Dir = ts.MkAbs(".")
+	for _, name := range append([]string{"PATH", "HOME", "XDG_CACHE_HOME", "CATALOGD_POSTGRES_BIN", "TMPDIR"}, scriptVariables...) {
+		if value := ts.Getenv(name); value != "" {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+	}
+	logs, err := os.Create(ts.MkAbs("server.err"))
+	ts.Check(err)
+	cmd.Stderr = logs
+	out, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	s := &scriptServer{cmd: cmd, done: make(chan error, 1)}
+	ready := make(chan bool, 1)
+	var printed bytes.Buffer
+	go func() {
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			printed.WriteString(lines.Text() + "\n")
+			if strings.Contains(lines.Text(), " ready") {
+				break
+			}
+		}
+		ready <- strings.Contains(printed.String(), " ready")
+		for lines.Scan() {
+		}
+		s.done <- cmd.Wait()
+		logs.Close()
+	}()
+	select {
+	case good := <-ready:
+		ts.Check(os.WriteFile(ts.MkAbs("server.out"), printed.Bytes(), 0o644))
+		if !good {
+			body, _ := os.ReadFile(ts.MkAbs("server.err"))
+			ts.Fatalf("the server ended before it was ready: %s", body)
+		}
+	case <-time.After(readyMax):
+		_ = cmd.Process.Kill()
+		ts.Fatalf("the server was not ready in time")
+	}
+	return s
+}
+
+// scriptVariables are what scripts may set for a server.
+var scriptVariables = []string{
+	"CATALOGD_ROOT_CREDENTIAL", "CATALOGD_DATABASE_URL", "CATALOGD_SECRETS_KEY", "CATALOGD_STORAGE_ALLOW_FILE",
+}
+
+func loadenvCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: loadenv FILE")
+	}
+	for line := range strings.Lines(ts.ReadFile(args[0])) {
+		name, value, found := strings.Cut(strings.TrimSpace(line), "=")
+		if !found {
+			ts.Fatalf("%q is not KEY=value", line)
+		}
+		ts.Setenv(name, value)
+	}
+}
+
+func restCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: rest METHOD PATH [BODY]")
+	}
+	id, secret, _ := strings.Cut(ts.Getenv("CATALOG_CREDENTIAL"), ":")
+	res, err := http.PostForm(ts.Getenv("CATALOG_OAUTH2__SERVER__URI"), url.Values{
+		"grant_type": {"client_credentials"}, "client_id": {id}, "client_secret": {secret}, "scope": {ts.Getenv("CATALOG_SCOPE")},
+	})
+	ts.Check(err)
+	token := bodyField(res, "access_token")
+	body := strings.Join(args[2:], "")
+	req, err := http.NewRequest(args[0], ts.Getenv("CATALOG_URI")+args[1], strings.NewReader(body))
+	ts.Check(err)
+	req.Header.Set("Authorization", "Bearer "+token)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if res, err = http.DefaultClient.Do(req); err != nil {
+		ts.Fatalf("%v", err)
+	}
+	text := bodyText(res)
+	fmt.Fprintln(ts.Stdout(), text)
+	if refused := res.StatusCode >= 300; refused != neg {
+		ts.Fatalf("%s %s: %d %s", args[0], args[1], res.StatusCode, text)
+	}
+}
+
+func bodyText(res *http.Response) string {
+	defer res.Body.Close()
+	var b bytes.Buffer
+	_, _ = b.ReadFrom(res.Body)
+	return b.String()
+}
+
+func bodyField(res *http.Response, name string) string {
+	_, after, _ := strings.Cut(bodyText(res), `"`+name+`":"`)
+	value, _, _ := strings.Cut(after, `"`)
+	return value
+}
+
+// TestScripts_CoverEveryCommand: a command or verb that no script runs has no test of its exit codes.
+func TestScripts_CoverEveryCommand(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		body, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(body)
+	}
+	uses := func(words ...string) bool {
+		line := strings.Join(slices.Clone(words), " ")
+		return strings.Contains(all.String(), "catalogd "+line) || strings.Contains(all.String(), "server start "+line)
+	}
+	for _, k := range commands {
+		if k.verbs == nil && !uses(k.name) {
+			t.Errorf("no script runs `catalogd %s`", k.name)
+		}
+		for _, verb := range k.verbs {
+			if !uses(k.name, verb.name) {
+				t.Errorf("no script runs `catalogd %s %s`", k.name, verb.name)
+			}
+		}
+	}
 }
