@@ -13,32 +13,36 @@ import (
 // Bootstrap says how the first principal is to be made.
 type Bootstrap struct {
 	Accounts auth.AccountStore
-	// ClientID and Secret are the credential that the operator chose for root; both "" means that one is generated
-	// when root is new, and that an existing root keeps what it has.
-	ClientID string
-	Secret   auth.Secret
+	// Chosen is the credential that the operator chose for root: it holds afterwards. Without one, a new root gets a
+	// generated one.
+	Chosen Credential
+	// Known is what the server itself remembers of an earlier run, when nothing was chosen: when it does not hold any
+	// more, a new one is generated. Without either, an existing root keeps what it has.
+	Known Credential
 }
 
 // Bootstrapped says what was done.
 type Bootstrapped struct {
 	Created bool // root is new
-	Rotated bool // root was there, and the chosen credential replaced another one
-	// ClientID is root's. Secret is what was generated or chosen, "" when nobody but its owner knows it.
-	ClientID string
-	Secret   auth.Secret
+	Rotated bool // root was there, and its credential was replaced
+	// Credential is root's; its secret is "" when only the principal's owner knows it.
+	Credential Credential
 }
 
 // Bootstrap makes the principal root and the role service_admin with all rights on the service, as far as they are
 // not there. It asks nobody's leave and is idempotent; two servers may run it at once. It also gives root back a
 // role that was taken away.
 func (s *Service) Bootstrap(ctx context.Context, b Bootstrap) (Bootstrapped, error) {
-	if (b.ClientID == "") != (b.Secret == "") {
+	if (b.Chosen.ClientID == "") != (b.Chosen.Secret == "") {
 		return Bootstrapped{}, fault.New(fault.BadRequest, "the root credential must have a client id and a secret, as id:secret")
 	}
-	if b.ClientID != "" {
-		if err := checkClientID(b.ClientID); err != nil {
+	if b.Chosen.ClientID != "" {
+		if err := checkClientID(b.Chosen.ClientID); err != nil {
 			return Bootstrapped{}, err
 		}
+	}
+	if s.Secrets == nil {
+		return Bootstrapped{}, errNoSecrets
 	}
 	root, done, err := s.ensureRoot(ctx, b)
 	if err != nil {
@@ -69,58 +73,72 @@ func (s *Service) ensureRoot(ctx context.Context, b Bootstrap) (PrincipalRecord,
 	if err != nil {
 		return PrincipalRecord{}, Bootstrapped{}, fmt.Errorf("find %s: %w", RootPrincipal, err)
 	}
-	if b.Secret == "" {
-		return root, Bootstrapped{ClientID: root.ClientID}, nil
-	}
-	rotated, err := s.rotateRoot(ctx, root, b)
-	return root, Bootstrapped{Rotated: rotated, ClientID: b.ClientID, Secret: b.Secret}, err
+	done, err := s.settleRoot(ctx, root, b)
+	return root, done, err
 }
 
 func (s *Service) createRoot(ctx context.Context, b Bootstrap) (PrincipalRecord, Bootstrapped, error) {
-	done := Bootstrapped{Created: true, ClientID: b.ClientID, Secret: b.Secret}
-	var stored auth.StoredSecret
-	var err error
-	if b.Secret == "" {
-		done.ClientID = auth.NewClientID()
-		done.Secret, stored = s.Secrets.Generate(done.ClientID)
-	} else if stored, err = s.Secrets.StoreChosen(ctx, b.Secret); err != nil {
-		return PrincipalRecord{}, Bootstrapped{}, fmt.Errorf("root credential: %w", err)
+	credential, stored, err := s.rootCredential(ctx, b.Chosen)
+	if err != nil {
+		return PrincipalRecord{}, Bootstrapped{}, err
 	}
 	f := s.fact(bootstrapCaller(), "bootstrap", RootPrincipal, uuid.Nil, newID())
 	root := PrincipalRecord{
-		ID: f.Securable, Name: RootPrincipal, ClientID: done.ClientID, Kind: auth.Service,
+		ID: f.Securable, Name: RootPrincipal, ClientID: credential.ClientID, Kind: auth.Service,
 		Properties: map[string]string{}, Version: 1, CreatedAt: f.At, UpdatedAt: f.At,
 	}
 	if err := s.Admin.CreatePrincipal(ctx, root, stored, f); err != nil {
 		return PrincipalRecord{}, Bootstrapped{}, fmt.Errorf("create %s: %w", RootPrincipal, err)
 	}
-	return root, done, nil
+	return root, Bootstrapped{Created: true, Credential: credential}, nil
 }
 
-// rotateRoot replaces root's credential by the chosen one unless it is that already.
-func (s *Service) rotateRoot(ctx context.Context, root PrincipalRecord, b Bootstrap) (bool, error) {
+// rootCredential is the chosen credential, else a generated one.
+func (s *Service) rootCredential(ctx context.Context, chosen Credential) (Credential, auth.StoredSecret, error) {
+	if chosen.Secret != "" {
+		stored, err := s.Secrets.StoreChosen(ctx, chosen.Secret)
+		if err != nil {
+			return chosen, stored, fmt.Errorf("root credential: %w", err)
+		}
+		return chosen, stored, nil
+	}
+	credential := Credential{ClientID: auth.NewClientID()}
+	var stored auth.StoredSecret
+	credential.Secret, stored = s.Secrets.Generate(credential.ClientID)
+	return credential, stored, nil
+}
+
+// settleRoot makes the wanted credential of an existing root hold, and changes nothing when it does already.
+func (s *Service) settleRoot(ctx context.Context, root PrincipalRecord, b Bootstrap) (Bootstrapped, error) {
+	wanted := b.Chosen
+	if wanted.Secret == "" {
+		wanted = b.Known
+	}
+	if wanted.Secret == "" {
+		return Bootstrapped{Credential: Credential{ClientID: root.ClientID}}, nil
+	}
 	account, err := b.Accounts.FindAccountByID(ctx, root.ID)
 	if err != nil && !fault.Is(err, fault.NotFound) {
-		return false, fmt.Errorf("find the account of %s: %w", RootPrincipal, err)
+		return Bootstrapped{}, fmt.Errorf("find the account of %s: %w", RootPrincipal, err)
 	}
-	if err == nil && account.ClientID == b.ClientID {
-		same, err := s.Secrets.Verify(ctx, account.Secret, b.Secret)
+	if err == nil && account.ClientID == wanted.ClientID {
+		holds, err := s.Secrets.Verify(ctx, account.Secret, wanted.Secret)
 		if err != nil {
-			return false, fmt.Errorf("check the root credential: %w", err)
+			return Bootstrapped{}, fmt.Errorf("check the root credential: %w", err)
 		}
-		if same {
-			return false, nil
+		if holds {
+			return Bootstrapped{Credential: wanted}, nil
 		}
 	}
-	stored, err := s.Secrets.StoreChosen(ctx, b.Secret)
+	credential, stored, err := s.rootCredential(ctx, b.Chosen)
 	if err != nil {
-		return false, fmt.Errorf("root credential: %w", err)
+		return Bootstrapped{}, err
 	}
 	f := s.fact(bootstrapCaller(), "bootstrap", root.Name, uuid.Nil, root.ID)
-	if err := s.Admin.ReplaceSecret(ctx, root.ID, b.ClientID, stored, f); err != nil {
-		return false, fmt.Errorf("rotate the root credential: %w", err)
+	if err := s.Admin.ReplaceSecret(ctx, root.ID, credential.ClientID, stored, f); err != nil {
+		return Bootstrapped{}, fmt.Errorf("rotate the root credential: %w", err)
 	}
-	return true, nil
+	return Bootstrapped{Rotated: true, Credential: credential}, nil
 }
 
 func (s *Service) ensureServiceAdmin(ctx context.Context) (RoleRecord, error) {

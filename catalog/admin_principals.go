@@ -13,6 +13,9 @@ import (
 	"catalogd/internal/fault"
 )
 
+// errNoSecrets is for processes that were wired without secrets.key.
+var errNoSecrets = fault.New(fault.Internal, "this process cannot make secrets: it was started without secrets.key")
+
 // PrincipalDraft is a principal about to be made.
 type PrincipalDraft struct {
 	Name       string
@@ -28,6 +31,9 @@ func (s *Service) CreatePrincipal(ctx context.Context, c Caller, d PrincipalDraf
 	}
 	if err := checkAdminName("principal name", d.Name); err != nil {
 		return PrincipalRecord{}, "", err
+	}
+	if s.Secrets == nil {
+		return PrincipalRecord{}, "", errNoSecrets
 	}
 	f := s.fact(c, "create-principal", d.Name, uuid.Nil, newID())
 	p := PrincipalRecord{
@@ -141,6 +147,9 @@ func (s *Service) RotateSecret(ctx context.Context, c Caller, name string) (Prin
 		n := need{"rotate-secret", name, authz.PrincipalRotateCredentials}
 		return PrincipalRecord{}, "", s.refuse(ctx, c, n, authz.Decide(res.Grants, res.Path(), n.wanted))
 	}
+	if s.Secrets == nil {
+		return PrincipalRecord{}, "", errNoSecrets
+	}
 	secret, stored := s.Secrets.Generate(p.ClientID)
 	return s.replaceSecret(ctx, c, "rotate-secret", p, secretChange{clientID: p.ClientID, secret: secret, stored: stored})
 }
@@ -156,6 +165,9 @@ func (s *Service) ResetSecret(ctx context.Context, c Caller, name string, chosen
 	p, err := s.principalFor(ctx, c, need{"reset-secret", name, authz.PrincipalResetCredentials})
 	if err != nil {
 		return PrincipalRecord{}, "", err
+	}
+	if s.Secrets == nil {
+		return PrincipalRecord{}, "", errNoSecrets
 	}
 	change := secretChange{clientID: p.ClientID, secret: chosen.Secret}
 	if chosen.ClientID != "" {
