@@ -2,19 +2,236 @@ package layout
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"sync/atomic"
 
 	"catalogd/internal/fault"
+	"catalogd/maintenance/zorder"
 )
 
-// Cluster rewrites the job's inputs into clustered outputs. On error nothing is left: outputs are aborted, or removed
-// when they were closed already, and the spill folder is gone. Refusals are of kind fault.Unsupported (an input can't
-// be mapped exactly) or fault.Validation (a column can't be clustered by).
+// Cluster rewrites the job's inputs into clustered outputs. Without clustering columns it packs rows as they come. On error
+// nothing is left: outputs are aborted, or removed when they were closed already, and the spill folder is gone. Refusals
+// are of kind fault.Unsupported (an input can't be mapped exactly) or fault.Validation (a column can't be clustered by).
 func Cluster(ctx context.Context, job Job) (Result, error) {
-	return Result{}, fault.New(fault.Unsupported, "clustering is not built yet")
+	if len(job.Columns) == 0 {
+		return Copy(ctx, job)
+	}
+	r, err := newRun(ctx, job)
+	if err != nil {
+		return Result{}, err
+	}
+	return r.finish(ctx, r.cluster(ctx))
 }
 
-// Copy decodes the inputs and encodes them with the same writer settings in the order of the inputs. It is what Cluster's
-// speed and size are compared with.
-func Copy(ctx context.Context, job Job) (Result, error) {
-	return Result{}, fault.New(fault.Unsupported, "copying is not built yet")
+// run is a job under way.
+type run struct {
+	job     Job
+	p       *plan
+	sources []*source
+	tasks   []task
+	rows    int64
+	workers int
+	memory  int64
+	curve   zorder.Curve
+
+	probe   probe
+	sample  *sample
+	bounds  *zorder.Boundaries
+	dicts   []*dictionary
+	routed  routed
+	spill   *spill
+	buckets []unit
+	outputs *outputs
+	result  Result
+}
+
+func newRun(ctx context.Context, job Job) (*run, error) {
+	r := &run{job: job, curve: job.Curve, workers: job.Workers, memory: job.MemoryBytes}
+	if r.curve == "" {
+		r.curve = zorder.Hilbert
+	}
+	if r.workers <= 0 {
+		r.workers = min(runtime.GOMAXPROCS(0), WorkersMax)
+	}
+	r.workers = min(r.workers, WorkersMax)
+	if r.memory <= 0 {
+		r.memory = MemoryBytesDefault
+	}
+	r.memory = max(r.memory, memoryBytesMin)
+	var err error
+	if r.p, err = newPlan(job.Schema, job.Columns, job.RowLineage); err != nil {
+		return nil, err
+	}
+	if r.sources, err = openSources(ctx, r.p, job.Inputs); err != nil {
+		return nil, err
+	}
+	r.tasks, r.rows = tasksOf(r.sources)
+	for _, s := range r.sources {
+		r.result.BytesIn += s.Size
+		r.result.RowGroupsIn += len(s.rowGroups)
+	}
+	r.outputs = &outputs{job: job}
+	return r, nil
+}
+
+func (r *run) progress(phase Phase, fraction float64) {
+	if r.job.Progress != nil {
+		r.job.Progress(phase, math.Min(fraction, 1))
+	}
+}
+
+func (r *run) cluster(ctx context.Context) error {
+	var err error
+	if r.probe, err = probeRows(ctx, r.p, r.tasks); err != nil {
+		return err
+	}
+	if err := r.takeSample(ctx); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(r.job.SpillDir, "cluster-")
+	if err != nil {
+		return fmt.Errorf("create spill folder: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	if err := r.route(ctx, dir); err != nil {
+		return err
+	}
+	defer r.spill.close()
+	return r.write(ctx)
+}
+
+// takeSample reads the clustering columns and settles the boundaries: given ones when they fit, new ones otherwise.
+func (r *run) takeSample(ctx context.Context) error {
+	r.progress(PhaseSample, 0)
+	bins := r.job.Bins
+	if bins <= 0 {
+		bins = zorder.BinsDefault
+	}
+	wanted := int64(max(2*zorder.SampleRowsMin, 2*zorder.SampleRowsPerBin*bins))
+	read := int64(0)
+	var err error
+	r.sample, err = sampleRows(ctx, r.p, r.tasks, r.workers, wanted, r.rows, func(rows int64) {
+		read += rows
+		r.progress(PhaseSample, float64(read)/float64(max(r.rows, 1)))
+	})
+	if err != nil {
+		return err
+	}
+	if given := r.job.Boundaries; given != nil {
+		ids, types := make([]int, 0), make([]zorder.Type, 0)
+		for _, c := range r.p.cluster {
+			ids, types = append(ids, c.id), append(types, c.t)
+		}
+		if !given.Fits(r.curve, ids, types) {
+			return fault.New(fault.Validation, "the layout version was made for other clustering columns, types or curve")
+		}
+		r.bounds = given
+		r.result.EdgeShare = r.sample.edgeShare(r.p, given)
+	} else {
+		r.bounds = r.sample.boundaries(r.p, r.curve, bins)
+	}
+	r.result.Boundaries = r.bounds
+	return nil
+}
+
+// route is the first pass.
+func (r *run) route(ctx context.Context, dir string) error {
+	r.makeDictionaries()
+	keys := r.sample.keys(r.p, r.bounds)
+	borders := chooseBorders(keys, r.bucketsWanted())
+	router := &router{p: r.p, bounds: r.bounds, dicts: r.dicts, borders: borders, workers: r.workers,
+		index:   newBucketIndex(borders, r.bounds.KeyBits()),
+		spill:   newSpill(dir, (len(borders)+1)*r.workers, r.memory/3),
+		flushAt: max(r.memory/4/int64((len(borders)+1)*r.workers), flushBytesMin),
+		progress: func(rows int64) {
+			r.progress(PhaseRoute, float64(rows)/float64(max(r.rows, 1)))
+		}}
+	r.spill = router.spill
+	routed, err := router.run(ctx, r.tasks)
+	if err != nil {
+		return errors.Join(err, r.closeSpill())
+	}
+	r.routed = routed
+	r.result.RowsIn, r.result.ChecksumIn = routed.rows, routed.checksum
+	if routed.rows != r.rows {
+		return errors.Join(fmt.Errorf("inputs gave %d rows, their footers say %d", routed.rows, r.rows), r.closeSpill())
+	}
+	for b := range len(borders) + 1 {
+		u := unit{}
+		for w := range r.workers {
+			u.lists = append(u.lists, b*r.workers+w)
+			for _, seg := range r.spill.segments[b*r.workers+w] {
+				u.rows += int64(seg.rows)
+				u.bytes += seg.bytes
+			}
+		}
+		r.buckets = append(r.buckets, u)
+	}
+	r.result.SpilledBytes = r.spill.written.Load()
+	return nil
+}
+
+func (r *run) makeDictionaries() {
+	r.dicts = make([]*dictionary, len(r.p.columns))
+	for c, coded := range r.probe.coded {
+		if coded {
+			r.dicts[c] = newDictionary(r.p.columns[c].class)
+		}
+	}
+}
+
+func (r *run) closeSpill() error {
+	r.spill.close()
+	return nil
+}
+
+const flushBytesMin = 32 << 10
+
+// bucketsWanted gives the number of buckets with which two units a worker fit the memory, keys and scratch included.
+func (r *run) bucketsWanted() int {
+	perRow := r.probe.rowBytes + float64(8*(2+len(r.p.cluster))) // keys, sort scratch, ordinals
+	target := float64(r.memory) / float64(4*r.workers)
+	return int(min(max(math.Ceil(perRow*float64(r.rows)/target), 1), bucketsMax))
+}
+
+// finish checks the result, or removes what a failed job has written.
+func (r *run) finish(ctx context.Context, err error) (Result, error) {
+	res := &r.result
+	if err == nil && res.RowsOut != res.RowsIn {
+		err = fmt.Errorf("%d rows were read and %d written", res.RowsIn, res.RowsOut)
+	}
+	if err == nil && res.ChecksumOut != res.ChecksumIn {
+		err = fmt.Errorf("the rows' checksum was %s on the way in and is %s on the way out", res.ChecksumIn, res.ChecksumOut)
+	}
+	if err != nil {
+		r.outputs.removeAll(context.WithoutCancel(ctx))
+		return Result{}, err
+	}
+	var after []Box
+	for _, f := range res.Files {
+		after = append(after, f.Boxes...)
+		res.BytesOut += f.SizeBytes
+	}
+	res.RowGroupsOut = len(after)
+	if len(r.p.cluster) > 0 {
+		res.DepthAfter = Depth(after)
+		before, err := r.boxesBefore(ctx)
+		if err != nil {
+			r.outputs.removeAll(context.WithoutCancel(ctx))
+			return Result{}, err
+		}
+		res.DepthBefore = Depth(before)
+	}
+	return *res, nil
+}
+
+// outputs counts and remembers what was created.
+type outputs struct {
+	job    Job
+	number atomic.Int64
+	paths  pathList
 }

@@ -25,18 +25,20 @@ type column struct {
 	name     string
 	required bool
 	itype    iceberg.Type // nil for lineage columns
-	class    class        // of plain values
-	width    int
-	field    arrow.Field // with its field id
-	leaves   []leaf
+	// initialDefault: files from before the column don't mean null by leaving it out.
+	initialDefault bool
+	class          class // of plain values
+	width          int
+	field          arrow.Field // with its field id
+	leaves         []leaf
 }
 
 // leaf is one physical column of a top-level column, in the order of the Parquet schema.
 type leaf struct {
 	id    int
+	name  string // dotted, as the schema spells it
 	itype iceberg.PrimitiveType
-	depth int  // of repetition
-	alone bool // the top-level column itself
+	depth int // of repetition
 }
 
 // clusterColumn is a column to cluster by: a top-level one, or a field inside structs.
@@ -95,7 +97,7 @@ func newPlan(schema *iceberg.Schema, cluster []int, lineage bool) (*plan, error)
 func lineageColumns() []column {
 	make := func(id int, name string) column {
 		return column{id: id, name: name, class: class8, field: arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int64,
-			Nullable: true, Metadata: fieldID(id)}, leaves: []leaf{{id: id, itype: iceberg.PrimitiveTypes.Int64, alone: true}}}
+			Nullable: true, Metadata: fieldID(id)}, leaves: []leaf{{id: id, name: name, itype: iceberg.PrimitiveTypes.Int64}}}
 	}
 	return []column{make(fieldRowID, "_row_id"), make(fieldLastUpdated, "_last_updated_sequence_number")}
 }
@@ -105,35 +107,35 @@ func fieldID(id int) arrow.Metadata {
 }
 
 func newColumn(field iceberg.NestedField) (column, error) {
-	c := column{id: field.ID, name: field.Name, required: field.Required, itype: field.Type}
+	c := column{id: field.ID, name: field.Name, required: field.Required, itype: field.Type,
+		initialDefault: field.InitialDefault != nil}
 	var err error
 	c.field, err = arrowField(field, field.Name)
 	if err != nil {
 		return c, err
 	}
-	c.leaves = appendLeaves(nil, field.ID, field.Type, 0)
+	c.leaves = appendLeaves(nil, field.ID, field.Name, field.Type, 0)
 	if _, primitive := field.Type.(iceberg.PrimitiveType); primitive {
 		c.class, c.width = classOf(c.field.Type)
-		c.leaves[0].alone = true
 	} else {
 		c.class = classNested
 	}
 	return c, nil
 }
 
-func appendLeaves(leaves []leaf, id int, t iceberg.Type, depth int) []leaf {
+func appendLeaves(leaves []leaf, id int, name string, t iceberg.Type, depth int) []leaf {
 	switch t := t.(type) {
 	case *iceberg.StructType:
 		for _, f := range t.FieldList {
-			leaves = appendLeaves(leaves, f.ID, f.Type, depth)
+			leaves = appendLeaves(leaves, f.ID, name+"."+f.Name, f.Type, depth)
 		}
 	case *iceberg.ListType:
-		leaves = appendLeaves(leaves, t.ElementID, t.Element, depth+1)
+		leaves = appendLeaves(leaves, t.ElementID, name+".element", t.Element, depth+1)
 	case *iceberg.MapType:
-		leaves = appendLeaves(leaves, t.KeyID, t.KeyType, depth+1)
-		leaves = appendLeaves(leaves, t.ValueID, t.ValueType, depth+1)
+		leaves = appendLeaves(leaves, t.KeyID, name+".key", t.KeyType, depth+1)
+		leaves = appendLeaves(leaves, t.ValueID, name+".value", t.ValueType, depth+1)
 	case iceberg.PrimitiveType:
-		leaves = append(leaves, leaf{id: id, itype: t, depth: depth})
+		leaves = append(leaves, leaf{id: id, name: name, itype: t, depth: depth})
 	}
 	return leaves
 }

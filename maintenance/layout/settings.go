@@ -38,7 +38,7 @@ const (
 	rowGroupsWanted        = 256
 	fileBytesDefault       = 512 << 20
 	fileBytesMin           = 32 << 20
-	filesWanted            = 16
+	filesPlanned           = 16
 	createdByDefault       = "catalogd"
 )
 

@@ -4,19 +4,21 @@ import (
 	"math/bits"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 )
 
 // class says how a column's values lie in memory.
 type class uint8
 
 const (
-	class8      class = iota + 1 // words of 64 bits: long, double, time, timestamp, ...
-	class4                       // words of 32 bits: int, float, date
-	class2                       // codes into the job's dictionary of the column
-	classBit                     // boolean
-	classFixed                   // width bytes each: decimal (16), uuid, fixed
-	classBytes                   // string, binary
-	classNested                  // list, map, struct: carried as Arrow arrays, never looked into
+	class8          class = iota + 1 // words of 64 bits: long, double, time, timestamp, ...
+	class4                           // words of 32 bits: int, float, date
+	class2                           // codes into the job's dictionary of the column
+	classBit                         // boolean
+	classFixed                       // width bytes each: decimal (16), uuid, fixed
+	classBytes                       // string, binary
+	classNested                      // list, map, struct: carried as Arrow arrays, never looked into
+	classDictionary                  // strings as the reader gave them: codes into a dictionary of the file
 )
 
 // vec is a run of values of one column. Only the fields of its class are in use. A null's value is zero (or empty), so
@@ -35,6 +37,8 @@ type vec struct {
 	raw  []byte  // classFixed: n*width bytes; classBytes: the bytes of all values
 	offs []int32 // classBytes: n+1
 	arrs []arrow.Array
+
+	dictionary *array.Dictionary
 }
 
 func newVec(c class, width int) *vec {
@@ -184,13 +188,7 @@ func grow[T any](s []T, n int) []T {
 
 // appendAll adds all rows of src.
 func (v *vec) appendAll(src *vec) {
-	if src.nulls > 0 || v.nulls > 0 {
-		if v.nulls == 0 {
-			v.valid = allOnes(v.valid[:0], v.n)
-		}
-		v.valid = appendBits(v.valid, v.n, src.valid, src.n)
-		v.nulls += src.nulls
-	}
+	v.appendValidityAll(src)
 	switch v.class {
 	case class8:
 		v.w8 = append(v.w8, src.w8...)
@@ -244,4 +242,20 @@ func countNulls(valid []byte, n int) int {
 		ones += bits.OnesCount8(valid[n/8] & (1<<(n&7) - 1))
 	}
 	return n - ones
+}
+
+// appendValidityAll adds the validity of all rows of src; the caller adds the values and the count.
+func (v *vec) appendValidityAll(src *vec) {
+	if src.nulls == 0 && v.nulls == 0 {
+		return
+	}
+	if v.nulls == 0 {
+		v.valid = allOnes(v.valid[:0], v.n)
+	}
+	valid := src.valid
+	if src.nulls == 0 {
+		valid = nil
+	}
+	v.valid = appendBits(v.valid, v.n, valid, src.n)
+	v.nulls += src.nulls
 }

@@ -122,3 +122,11 @@ func (c *Column) index() {
 		c.starts[s] += c.starts[s-1]
 	}
 }
+
+// Edges gives the ranks of the lowest and the highest bin.
+func (c *Column) Edges() (lowest, highest uint32) {
+	if len(c.ranks) == 0 {
+		return 0, 0
+	}
+	return c.ranks[0], c.ranks[len(c.ranks)-1]
+}

@@ -1,0 +1,253 @@
+package layout
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/arrow-go/v18/parquet/metadata"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+
+	"catalogd/internal/fault"
+)
+
+// Limits of reading.
+const (
+	batchRowsMax    = 65_536
+	batchRowsMin    = 1_024
+	batchBytesMax   = 8 << 20
+	footersKept     = 256      // footers of more inputs are read twice rather than held
+	chunkBytesWhole = 32 << 20 // a row group up to this size is read a column chunk at a time
+	streamBytesMin  = 64 << 10
+	streamBytesMax  = 4 << 20
+)
+
+// source is one input with what its footer said.
+type source struct {
+	Input
+	footer    *metadata.FileMetaData // nil when there are too many inputs to hold them
+	rowGroups []rowGroupFacts
+	rows      int64
+}
+
+type rowGroupFacts struct {
+	rows         int64
+	firstRow     int64 // position of the row group's first row in the file
+	compressed   int64
+	uncompressed int64
+}
+
+// openSources reads the footers of all inputs, in the order of their paths, and refuses what can't be mapped.
+func openSources(ctx context.Context, p *plan, inputs []Input) ([]*source, error) {
+	inputs = slices.Clone(inputs)
+	slices.SortFunc(inputs, func(a, b Input) int { return strings.Compare(a.Path, b.Path) })
+	sources := make([]*source, 0, len(inputs))
+	for i, input := range inputs {
+		if i > 0 && inputs[i-1].Path == input.Path {
+			return nil, fault.New(fault.Validation, "data file %s is listed twice", input.Path)
+		}
+		s := &source{Input: input}
+		err := s.with(ctx, func(r *file.Reader) error {
+			footer := r.MetaData()
+			if _, err := mapFile(p, footer.Schema, input.Path); err != nil {
+				return err
+			}
+			s.learn(footer)
+			if len(inputs) <= footersKept {
+				s.footer = footer
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, s)
+	}
+	return sources, nil
+}
+
+func (s *source) learn(footer *metadata.FileMetaData) {
+	for i := range footer.NumRowGroups() {
+		rg := footer.RowGroup(i)
+		facts := rowGroupFacts{rows: rg.NumRows(), firstRow: s.rows, uncompressed: rg.TotalByteSize()}
+		for c := range rg.NumColumns() {
+			if chunk, err := rg.ColumnChunk(c); err == nil {
+				facts.compressed += chunk.TotalCompressedSize()
+			}
+		}
+		s.rowGroups = append(s.rowGroups, facts)
+		s.rows += facts.rows
+	}
+}
+
+// with opens the input, hands its reader to f and closes it. A decoder that stumbles over broken bytes may panic; that is
+// an error of the input, not of the program.
+func (s *source) with(ctx context.Context, f func(r *file.Reader) error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	opened, err := s.Open(ctx)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", s.Path, err)
+	}
+	defer opened.Close()
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("data file %s can't be decoded: %v", s.Path, cause)
+		}
+	}()
+	properties := parquet.NewReaderProperties(memory.DefaultAllocator)
+	if buffer := s.streamBuffer(); buffer > 0 {
+		properties.BufferedStreamEnabled, properties.BufferSize = true, buffer
+	}
+	options := []file.ReadOption{file.WithReadProps(properties)}
+	if s.footer != nil {
+		options = append(options, file.WithMetadata(s.footer))
+	}
+	reader, err := file.NewParquetReader(io.NewSectionReader(opened, 0, s.Size), options...)
+	if err != nil {
+		return fmt.Errorf("data file %s: %w", s.Path, err)
+	}
+	if err := f(reader); err != nil {
+		if fault.Is(err, fault.Unsupported) || fault.Is(err, fault.Validation) {
+			return err
+		}
+		return fmt.Errorf("data file %s: %w", s.Path, err)
+	}
+	return nil
+}
+
+// streamBuffer gives the read-ahead for column chunks, or 0 when whole chunks are small enough to be read at once.
+func (s *source) streamBuffer() int64 {
+	if len(s.rowGroups) == 0 {
+		return 0
+	}
+	largest := int64(0)
+	for _, rg := range s.rowGroups {
+		largest = max(largest, rg.compressed)
+	}
+	if largest <= chunkBytesWhole {
+		return 0
+	}
+	columns := int64(1)
+	if s.footer != nil {
+		columns = int64(s.footer.Schema.NumColumns())
+	}
+	return min(max(chunkBytesWhole/columns, streamBytesMin), streamBytesMax)
+}
+
+// batchRows gives how many rows to decode at once, so that a batch of wide rows stays small.
+func (s *source) batchRows() int64 {
+	var rows, bytes int64
+	for _, rg := range s.rowGroups {
+		rows, bytes = rows+rg.rows, bytes+rg.uncompressed
+	}
+	if rows == 0 || bytes == 0 {
+		return batchRowsMax
+	}
+	return min(max(batchBytesMax*rows/bytes, batchRowsMin), batchRowsMax)
+}
+
+// batch is some consecutive rows, one vec a column of the plan.
+type batch struct {
+	rows     int
+	firstRow int64 // position in the file
+	columns  []*vec
+}
+
+// readRequest says what of an input to read.
+type readRequest struct {
+	rowGroup int
+	columns  []int  // indexes into the plan's columns; nil: all
+	codes    []bool // by plan column: hand out strings as dictionary codes where the file has them
+}
+
+// read decodes one row group and hands its batches to f in order. A batch is valid during the call only.
+func (s *source) read(ctx context.Context, r *file.Reader, p *plan, request readRequest, f func(b *batch) error) error {
+	mapped, err := mapFile(p, r.MetaData().Schema, s.Path)
+	if err != nil {
+		return err
+	}
+	wanted := request.columns
+	if wanted == nil {
+		wanted = make([]int, len(p.columns))
+		for i := range wanted {
+			wanted[i] = i
+		}
+	}
+	rg := s.rowGroups[request.rowGroup]
+	leaves, position := mapped.leavesOf(wanted)
+	if len(leaves) == 0 { // every wanted column is missing from the file
+		return s.readNulls(ctx, p, wanted, rg, f)
+	}
+	properties := pqarrow.ArrowReadProperties{BatchSize: s.batchRows()}
+	for _, c := range wanted {
+		if at := mapped.top[c]; at >= 0 && request.codes != nil && request.codes[c] && mapped.dictionaries[c] {
+			properties.SetReadDict(mapped.firstLeaf[at], true)
+		}
+	}
+	reader, err := pqarrow.NewFileReader(r, properties, memory.DefaultAllocator)
+	if err != nil {
+		return err
+	}
+	// The types follow from the Parquet schema alone; an Arrow schema that the writer left in the footer would bring in
+	// types that no one here asked for.
+	if reader.Manifest, err = pqarrow.NewSchemaManifest(r.MetaData().Schema, nil, &properties); err != nil {
+		return err
+	}
+	records, err := reader.GetRecordReader(ctx, leaves, []int{request.rowGroup})
+	if err != nil {
+		return err
+	}
+	defer records.Release()
+	firstRow := rg.firstRow
+	for records.Next() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		record := records.RecordBatch()
+		b := &batch{rows: int(record.NumRows()), firstRow: firstRow, columns: make([]*vec, len(p.columns))}
+		for _, c := range wanted {
+			if b.columns[c], err = mapped.column(s, c, record, position, b); err != nil {
+				return err
+			}
+		}
+		firstRow += record.NumRows()
+		if err := f(b); err != nil {
+			return err
+		}
+	}
+	if err := records.Err(); err != nil {
+		return err
+	}
+	if got := firstRow - rg.firstRow; got != rg.rows {
+		return fmt.Errorf("row group %d has %d rows, its footer says %d", request.rowGroup, got, rg.rows)
+	}
+	return nil
+}
+
+// readNulls stands for reading columns that the file doesn't have.
+func (s *source) readNulls(ctx context.Context, p *plan, wanted []int, rg rowGroupFacts, f func(b *batch) error) error {
+	for row := int64(0); row < rg.rows; row += batchRowsMax {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		b := &batch{rows: int(min(batchRowsMax, rg.rows-row)), firstRow: rg.firstRow + row, columns: make([]*vec, len(p.columns))}
+		for _, c := range wanted {
+			v, err := missing(s, &p.columns[c], b)
+			if err != nil {
+				return err
+			}
+			b.columns[c] = v
+		}
+		if err := f(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,316 @@
+package layout
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/klauspost/compress/s2"
+)
+
+// segment is a run of rows of one bucket, in memory or in the spill file.
+type segment struct {
+	rows   int
+	bytes  int64  // as vecs
+	vecs   []*vec // nil once spilled
+	offset int64
+	length int64
+}
+
+// spill holds the segments of all buckets: in memory as long as they fit, then in one file. Segments of many buckets lie
+// mixed in the file, each knowing its place, so that a thousand buckets need one descriptor.
+type spill struct {
+	limit int64 // of bytes held in memory; passed once, everything goes to the file
+	dir   string
+
+	mu       sync.Mutex
+	held     int64
+	file     *os.File
+	segments [][]*segment // by bucket; each worker appends to lists of its own, see add
+	written  atomic.Int64
+}
+
+// newSpill makes a spill of so many lists of segments.
+func newSpill(dir string, lists int, limit int64) *spill {
+	return &spill{dir: dir, limit: limit, segments: make([][]*segment, lists)}
+}
+
+// add appends a segment to a list. It takes ownership of the vecs when the segment stays in memory (kept); otherwise the
+// caller may use them again. scratch is the caller's buffer for encoding.
+func (s *spill) add(list int, rows int, vecs []*vec, scratch *[]byte) (kept bool, err error) {
+	seg := &segment{rows: rows}
+	for _, v := range vecs {
+		seg.bytes += v.memory()
+	}
+	s.mu.Lock()
+	if s.file == nil && s.held+seg.bytes <= s.limit {
+		s.held += seg.bytes
+		seg.vecs = vecs
+		s.segments[list] = append(s.segments[list], seg)
+		s.mu.Unlock()
+		return true, nil
+	}
+	if s.file == nil {
+		err = s.toFile(scratch)
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return false, err
+	}
+	if err := s.write(seg, vecs, scratch); err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	s.segments[list] = append(s.segments[list], seg)
+	s.mu.Unlock()
+	return false, nil
+}
+
+// toFile moves everything held to a new file. Called with the lock held.
+func (s *spill) toFile(scratch *[]byte) error {
+	file, err := os.CreateTemp(s.dir, "spill-")
+	if err != nil {
+		return fmt.Errorf("create spill file: %w", err)
+	}
+	s.file = file
+	for _, list := range s.segments {
+		for _, seg := range list {
+			if err := s.write(seg, seg.vecs, scratch); err != nil {
+				return err
+			}
+			releaseVecs(seg.vecs)
+			seg.vecs = nil
+		}
+	}
+	s.held = 0
+	return nil
+}
+
+func (s *spill) write(seg *segment, vecs []*vec, scratch *[]byte) error {
+	encoded := (*scratch)[:0]
+	var err error
+	for _, v := range vecs {
+		if encoded, err = encodeVec(encoded, v); err != nil {
+			return err
+		}
+	}
+	*scratch = encoded
+	seg.length = int64(len(encoded))
+	seg.offset = s.written.Add(seg.length) - seg.length
+	if _, err := s.file.WriteAt(encoded, seg.offset); err != nil {
+		return fmt.Errorf("write %d bytes of spill: %w", len(encoded), err)
+	}
+	return nil
+}
+
+// load gives the vecs of a segment. Vecs of a segment in memory are handed over: it can be loaded once.
+func (s *spill) load(seg *segment, scratch *[]byte) ([]*vec, error) {
+	if seg.vecs != nil {
+		vecs := seg.vecs
+		seg.vecs = nil
+		s.mu.Lock()
+		s.held -= seg.bytes
+		s.mu.Unlock()
+		return vecs, nil
+	}
+	*scratch = grow((*scratch)[:0], int(seg.length))
+	if _, err := s.file.ReadAt(*scratch, seg.offset); err != nil {
+		return nil, fmt.Errorf("read back %d bytes of spill: %w", seg.length, err)
+	}
+	var vecs []*vec
+	rest := *scratch
+	for len(rest) > 0 {
+		v, after, err := decodeVec(rest)
+		if err != nil {
+			return nil, err
+		}
+		vecs, rest = append(vecs, v), after
+	}
+	return vecs, nil
+}
+
+// close gives back the file and the memory.
+func (s *spill) close() {
+	if s.file != nil {
+		s.file.Close()
+		os.Remove(s.file.Name())
+	}
+	for _, list := range s.segments {
+		for _, seg := range list {
+			releaseVecs(seg.vecs)
+			seg.vecs = nil
+		}
+	}
+}
+
+func releaseVecs(vecs []*vec) {
+	for _, v := range vecs {
+		for _, a := range v.arrs {
+			a.Release()
+		}
+		v.arrs = nil
+	}
+}
+
+// A spilled vec is: class, width, rows, nulls, then its buffers, each as raw length, stored length, bytes. A buffer is
+// compressed unless that gains nothing. The format lives as long as the job.
+
+func encodeVec(dst []byte, v *vec) ([]byte, error) {
+	dst = append(dst, byte(v.class))
+	for _, n := range []int{v.width, v.n, v.nulls} {
+		dst = binary.AppendUvarint(dst, uint64(n))
+	}
+	if v.class == classNested {
+		stream, err := encodeNested(v)
+		if err != nil {
+			return nil, err
+		}
+		return appendBuffer(dst, stream), nil
+	}
+	if v.nulls > 0 {
+		dst = appendBuffer(dst, v.valid)
+	}
+	switch v.class {
+	case class8:
+		dst = appendBuffer(dst, bytesOf(v.w8))
+	case class4:
+		dst = appendBuffer(dst, bytesOf(v.w4))
+	case class2:
+		dst = appendBuffer(dst, bytesOf(v.w2))
+	case classBit:
+		dst = appendBuffer(dst, v.bits)
+	case classFixed:
+		dst = appendBuffer(dst, v.raw)
+	case classBytes:
+		dst = appendBuffer(appendBuffer(dst, bytesOf(v.offs)), v.raw)
+	}
+	return dst, nil
+}
+
+func appendBuffer(dst, raw []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(raw)))
+	const lengthBytes = 4
+	at := len(dst)
+	dst = grow(dst, lengthBytes+max(s2.MaxEncodedLen(len(raw)), 0))
+	stored := s2.Encode(dst[at+lengthBytes:], raw)
+	if len(stored) >= len(raw) {
+		stored = dst[at+lengthBytes : at+lengthBytes+copy(dst[at+lengthBytes:], raw)]
+	}
+	binary.LittleEndian.PutUint32(dst[at:], uint32(len(stored)))
+	return dst[:at+lengthBytes+len(stored)]
+}
+
+type spillReader struct {
+	rest []byte
+	err  error
+}
+
+func (r *spillReader) number() int {
+	n, length := binary.Uvarint(r.rest)
+	if length <= 0 {
+		r.err = io.ErrUnexpectedEOF
+		return 0
+	}
+	r.rest = r.rest[length:]
+	return int(n)
+}
+
+func (r *spillReader) buffer() []byte {
+	raw := r.number()
+	if r.err != nil || len(r.rest) < 4 {
+		r.err = io.ErrUnexpectedEOF
+		return nil
+	}
+	stored := int(binary.LittleEndian.Uint32(r.rest))
+	r.rest = r.rest[4:]
+	if stored > len(r.rest) {
+		r.err = io.ErrUnexpectedEOF
+		return nil
+	}
+	from := r.rest[:stored]
+	r.rest = r.rest[stored:]
+	out := make([]byte, raw)
+	if stored == raw {
+		copy(out, from)
+		return out
+	}
+	if _, err := s2.Decode(out, from); err != nil {
+		r.err = err
+	}
+	return out
+}
+
+func decodeVec(b []byte) (*vec, []byte, error) {
+	r := &spillReader{rest: b[1:]}
+	v := &vec{class: class(b[0])}
+	v.width, v.n, v.nulls = r.number(), r.number(), r.number()
+	if v.class == classNested {
+		if stream := r.buffer(); r.err == nil {
+			v.arrs, r.err = decodeNested(stream)
+		}
+	} else if v.nulls > 0 {
+		v.valid = r.buffer()
+	}
+	switch v.class {
+	case class8:
+		v.w8 = view[uint64](r.buffer())
+	case class4:
+		v.w4 = view[uint32](r.buffer())
+	case class2:
+		v.w2 = view[uint16](r.buffer())
+	case classBit:
+		v.bits = r.buffer()
+	case classFixed:
+		v.raw = r.buffer()
+	case classBytes:
+		v.offs = view[int32](r.buffer())
+		v.raw = r.buffer()
+	}
+	if r.err != nil {
+		return nil, nil, fmt.Errorf("decode spill: %w", r.err)
+	}
+	return v, r.rest, nil
+}
+
+func encodeNested(v *vec) ([]byte, error) {
+	a, err := v.nestedArray(v.arrs[0].DataType())
+	if err != nil {
+		return nil, err
+	}
+	defer a.Release()
+	sc := arrow.NewSchema([]arrow.Field{{Name: "c", Type: a.DataType(), Nullable: true}}, nil)
+	record := array.NewRecordBatch(sc, []arrow.Array{a}, int64(a.Len()))
+	defer record.Release()
+	var out bytes.Buffer
+	w := ipc.NewWriter(&out, ipc.WithSchema(sc))
+	if err := w.Write(record); err != nil {
+		return nil, fmt.Errorf("spill a column of type %s: %w", a.DataType(), err)
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+func decodeNested(stream []byte) ([]arrow.Array, error) {
+	r, err := ipc.NewReader(bytes.NewReader(stream), ipc.WithAllocator(memory.DefaultAllocator))
+	if err != nil {
+		return nil, err
+	}
+	defer r.Release()
+	var arrays []arrow.Array
+	for r.Next() {
+		a := r.RecordBatch().Column(0)
+		a.Retain()
+		arrays = append(arrays, a)
+	}
+	return arrays, r.Err()
+}

@@ -1,0 +1,295 @@
+package layout
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/parquet/file"
+	"golang.org/x/sync/errgroup"
+)
+
+// pathList remembers closed outputs.
+type pathList struct {
+	mu    sync.Mutex
+	paths []string
+}
+
+func (o *outputs) create(ctx context.Context) (Output, error) {
+	n := int(o.number.Add(1) - 1)
+	out, err := o.job.Create(ctx, n)
+	if err != nil {
+		return nil, fmt.Errorf("create data file %d: %w", n, err)
+	}
+	return out, nil
+}
+
+func (o *outputs) closedFile(path string) {
+	o.paths.mu.Lock()
+	o.paths.paths = append(o.paths.paths, path)
+	o.paths.mu.Unlock()
+}
+
+func (o *outputs) removeAll(ctx context.Context) {
+	if o.job.Remove == nil {
+		return
+	}
+	for _, path := range o.paths.paths {
+		o.job.Remove(ctx, path)
+	}
+}
+
+// write is the second pass.
+func (r *run) write(ctx context.Context) error {
+	r.progress(PhaseWrite, 0)
+	if r.rows == 0 {
+		return nil
+	}
+	w := &unitWriter{run: r, dicts: make([]*sealed, len(r.p.columns)), former: make([]*sealed, len(r.p.columns))}
+	for c, d := range r.dicts {
+		if d == nil {
+			continue
+		}
+		w.former[c] = d.seal(r.p.columns[c].field.Type)
+		if !d.full.Load() {
+			w.dicts[c] = w.former[c]
+		}
+	}
+	units := planUnits(r.buckets, r.rowGroups())
+	var err error
+	if w.encoder, err = newEncoder(r.p, r.job.Writer); err != nil {
+		return err
+	}
+	first, err := w.try(ctx, units[0])
+	if err != nil {
+		return err
+	}
+	plans := w.planFiles(units)
+	plans[0].first = first
+	return w.writeFiles(ctx, plans)
+}
+
+// rowGroups gives the number of row groups of the whole job.
+func (r *run) rowGroups() int {
+	s := r.job.Writer
+	rows := s.RowGroupRows
+	if rows <= 0 {
+		rows = min(max((r.rows+rowGroupsWanted-1)/rowGroupsWanted, rowGroupRowsMin), rowGroupRowsMax)
+	}
+	if encoded := float64(r.result.BytesIn) / float64(r.rows); encoded > 0 {
+		rows = min(rows, int64(float64(orDefault(s.RowGroupBytes, rowGroupBytesDefault))/encoded))
+	}
+	if r.probe.rowBytes > 0 { // a row group is gathered in memory
+		rows = min(rows, int64(float64(r.memory)/float64(3*r.workers)/r.probe.rowBytes))
+	}
+	rows = max(rows, 1)
+	return int((r.rows + rows - 1) / rows)
+}
+
+// unitWriter writes units to files.
+type unitWriter struct {
+	*run
+	dicts, former []*sealed
+	encoder       *encoder
+	order         []int   // of the clustering columns inside a row group
+	rowBytes      float64 // of an encoded row, by the trial
+	written       atomic.Int64
+}
+
+// filePlan is the units of one output.
+type filePlan struct {
+	units []unit
+	first *loaded // units[0] when it is loaded already
+}
+
+// planFiles deals units out to files of about equal size.
+func (w *unitWriter) planFiles(units []unit) []filePlan {
+	files := filesWanted(w.job.Writer, w.rowBytes*float64(w.rows))
+	groups := 0
+	for _, u := range units {
+		groups += u.groups
+	}
+	var plans []filePlan
+	done := 0
+	for _, u := range units {
+		if len(plans) == 0 || done*files >= groups*len(plans) {
+			plans = append(plans, filePlan{})
+		}
+		last := &plans[len(plans)-1]
+		last.units = append(last.units, u)
+		done += u.groups
+	}
+	return plans
+}
+
+// filesWanted gives the number of output files for so many bytes: several, so that files prune, but none so small that
+// opening it costs more than skipping it gains.
+func filesWanted(s WriterSettings, expected float64) int {
+	target := orDefault(s.FileBytes, fileBytesDefault)
+	if expected >= 2*fileBytesMin {
+		target = min(max(int64(expected)/filesPlanned, fileBytesMin), target)
+	}
+	return int(max((int64(expected)+target-1)/target, 1))
+}
+
+func (w *unitWriter) writeFiles(ctx context.Context, plans []filePlan) error {
+	files := make([]OutputFile, len(plans))
+	sums := make([]Checksum, len(plans))
+	group, ctx := errgroup.WithContext(ctx)
+	var next atomic.Int64
+	for range min(w.workers, len(plans)) {
+		group.Go(func() error {
+			fw := &fileWorker{unitWriter: w}
+			for {
+				n := int(next.Add(1) - 1)
+				if n >= len(plans) {
+					return nil
+				}
+				file, err := fw.writeFile(ctx, plans[n])
+				if err != nil {
+					return err
+				}
+				files[n], sums[n] = file, fw.checksum
+			}
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	w.result.Files = files
+	for i, f := range files {
+		w.result.RowsOut += f.RecordCount
+		w.result.ChecksumOut.add(sums[i])
+	}
+	return nil
+}
+
+// fileWorker writes one file at a time, with scratch of its own.
+type fileWorker struct {
+	*unitWriter
+	sorter   sorter
+	scratch  []byte
+	gathered *vec
+	hasher   rowHasher
+	checksum Checksum
+}
+
+func (w *fileWorker) writeFile(ctx context.Context, plan filePlan) (OutputFile, error) {
+	w.checksum = Checksum{}
+	out, err := w.outputs.create(ctx)
+	if err != nil {
+		return OutputFile{}, err
+	}
+	file, err := w.fill(ctx, out, plan)
+	if err != nil {
+		out.Abort()
+		return OutputFile{}, fmt.Errorf("data file %s: %w", out.Path(), err)
+	}
+	w.outputs.closedFile(file.Path)
+	return file, nil
+}
+
+func (w *fileWorker) fill(ctx context.Context, out Output, plan filePlan) (OutputFile, error) {
+	f, err := w.encoder.open(out)
+	if err != nil {
+		return OutputFile{}, err
+	}
+	for i, u := range plan.units {
+		l := plan.first
+		if i > 0 || l == nil {
+			if l, err = w.loadUnit(u); err != nil {
+				return OutputFile{}, err
+			}
+			if err := l.sortFor(&w.sorter, w.curve, u.groups, w.order); err != nil {
+				return OutputFile{}, err
+			}
+		}
+		for _, rows := range l.groups {
+			if err := ctx.Err(); err != nil {
+				return OutputFile{}, err
+			}
+			if len(rows) == 0 {
+				continue
+			}
+			if err := w.writeGroup(f, l, rows, true); err != nil {
+				return OutputFile{}, err
+			}
+			w.progress(PhaseWrite, float64(w.written.Add(int64(len(rows))))/float64(w.rows))
+		}
+		l.release()
+	}
+	return f.close()
+}
+
+func (w *fileWorker) loadUnit(u unit) (*loaded, error) {
+	l := &loaded{p: w.p, dicts: w.dicts, former: w.former}
+	return l, l.load(w.spill, u, &w.scratch)
+}
+
+// writeGroup gathers and writes the rows of one row group, a column at a time, hashing what goes out.
+func (w *fileWorker) writeGroup(f *fileWriter, l *loaded, rows []uint32, counted bool) error {
+	if counted {
+		w.hasher.start(len(rows))
+	}
+	err := f.writeRowGroup(len(rows), w.dicts, func(c int) (*vec, error) {
+		v, err := w.gather(l.columns[c], rows)
+		if err != nil {
+			return nil, err
+		}
+		if counted {
+			w.hasher.plainOrCodes(w.p.columns[c].id, v, w.dicts[c])
+		}
+		return v, nil
+	})
+	if counted {
+		w.hasher.finish(&w.checksum)
+	}
+	return err
+}
+
+func (w *fileWorker) gather(v *vec, rows []uint32) (*vec, error) {
+	if v.class == classNested {
+		taken, err := takeNested(v.arrs[0], rows)
+		if err != nil {
+			return nil, err
+		}
+		if w.gathered != nil {
+			releaseVecs([]*vec{w.gathered})
+		}
+		w.gathered = &vec{class: classNested, n: len(rows), arrs: []arrow.Array{taken}}
+		return w.gathered, nil
+	}
+	out := newVec(v.class, v.width)
+	out.reserve(len(rows))
+	out.appendTake(v, rows)
+	return out, nil
+}
+
+// boxesBefore reads the inputs' boxes.
+func (r *run) boxesBefore(ctx context.Context) ([]Box, error) {
+	return boxesOf(ctx, r.p, r.sources)
+}
+
+func boxesOf(ctx context.Context, p *plan, sources []*source) ([]Box, error) {
+	var boxes []Box
+	for _, s := range sources {
+		err := s.with(ctx, func(reader *file.Reader) error {
+			footer := reader.MetaData()
+			leaves := fileLeaves(footer)
+			for i := range footer.NumRowGroups() {
+				box, err := boxOf(p, footer.RowGroup(i), leaves)
+				if err != nil {
+					return err
+				}
+				boxes = append(boxes, box)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return boxes, nil
+}
