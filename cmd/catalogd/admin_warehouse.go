@@ -57,6 +57,14 @@ func warehouseCreate(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+	if *ifMissing {
+		if err := a.do(ctx, http.MethodGet, []string{"catalogs", args[0]}, nil, nil); !isRefusal(err, http.StatusNotFound) {
+			if err != nil {
+				return err
+			}
+			return c.printWarehouse(ctx, a, k, args[0])
+		}
+	}
 	body := map[string]any{"catalog": warehouseBody{Type: "INTERNAL", Name: args[0], Properties: all, Storage: info}}
 	err = a.do(ctx, http.MethodPost, []string{"catalogs"}, body, nil)
 	if err != nil && !(*ifMissing && isRefusal(err, http.StatusConflict)) {

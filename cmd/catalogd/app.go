@@ -14,6 +14,7 @@ import (
 
 	"catalogd/api"
 
+	"catalogd/api/manage"
 	"catalogd/api/rest"
 	"catalogd/auth"
 	"catalogd/catalog"
@@ -156,7 +157,7 @@ func (a *app) wire(ctx context.Context, ring *auth.Ring) error {
 	}
 	a.files = iceio.New(iceio.Config{Providers: providers})
 	a.service = catalog.New(catalog.Config{
-		Store: a.store, Admin: a.store, Metadata: a.files, Providers: providers, Log: a.log,
+		Store: a.store, Admin: a.store, Metadata: a.files, Providers: providers, Secrets: a.secrets, Log: a.log,
 	})
 	a.worker = maintenance.New(maintenance.Config{
 		Store: a.store, Tables: a.service, OpenFiles: a.openFiles,
@@ -194,7 +195,7 @@ func (a *app) providers(ctx context.Context) (map[string]vending.Provider, error
 func (a *app) handler() (http.Handler, error) {
 	endpoints := append(
 		rest.Endpoints(rest.Config{Service: a.service, Tokens: rest.IssueTokens(a.tokens), Keys: a.tokens, PublicURL: a.config.PublicURL}),
-		a.manageEndpoints()...)
+		manage.Endpoints(manage.Config{Service: a.service, Maintenance: a.operations()})...)
 	endpoints = append(endpoints, api.RootEndpoint())
 	return api.NewServer(api.ServerConfig{Endpoints: endpoints, Authenticator: a.tokens, Log: a.log, Metrics: a.metrics})
 }

@@ -13,8 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
+	"catalogd/auth"
 	"catalogd/catalog"
 	"catalogd/internal/fault"
 	"catalogd/internal/pgserver"
@@ -89,7 +88,7 @@ type dev struct {
 	postgres   *pgserver.Server
 	app        *app
 	run        *running
-	credential rootCredential
+	credential catalog.Credential
 }
 
 // prepare takes the folder and the addresses, starts Postgres and makes what a first start lacks.
@@ -147,7 +146,7 @@ func (d *dev) announce() error {
 	}
 	settings := clientSettings{
 		CatalogURI: base + "/api/catalog", TokenURI: base + tokenPath, Warehouse: devWarehouse,
-		ClientID: d.credential.ClientID, Secret: d.credential.Secret, Scope: adminDefaultScope,
+		ClientID: d.credential.ClientID, Secret: d.credential.Secret.Reveal(), Scope: adminDefaultScope,
 		S3: !strings.HasPrefix(d.location(), "file:"),
 	}
 	if err := d.folder.writeClientEnv([][2]string{
@@ -203,14 +202,15 @@ func (d *dev) makeFolder() error {
 // environment fixes, else the one of the run before, else a new one.
 func (d *dev) makeRoot(ctx context.Context) error {
 	fixed := d.call.lookup(rootVariable)
+	// A folder that lost its client.env knows nothing that could hold, so a new credential is made.
 	known := firstOf(d.folder.clientVariable("CATALOG_CREDENTIAL"), "none:none")
 	made, err := d.app.bootstrap(ctx, fixed, known)
 	if err != nil {
 		return err
 	}
-	d.credential = made.credential
-	if made.outcome == rootRotated {
-		fmt.Fprintf(d.call.Out, "the root credential of this data folder was changed\n")
+	d.credential = made.Credential
+	if made.Rotated {
+		fmt.Fprintln(d.call.Out, "the root credential of this data folder was changed")
 	}
 	return nil
 }
@@ -228,9 +228,7 @@ func (d *dev) makeWarehouse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return d.ensureWarehouse(ctx, catalog.Warehouse{
-		Name: devWarehouse, Location: location, Storage: profile, Properties: map[string]string{baseLocationProperty: location},
-	})
+	return d.ensureWarehouse(ctx, catalog.WarehouseDraft{Name: devWarehouse, Location: location, Storage: profile})
 }
 
 // profile reads --storage-config, or makes the smallest one, and adds the allowed locations.
@@ -255,37 +253,27 @@ func (d *dev) profile(location string) (vending.Profile, error) {
 
 // ensureWarehouse makes the warehouse, or brings an existing one's storage up to date with the flags. Its base
 // location cannot change: tables lie there.
-func (d *dev) ensureWarehouse(ctx context.Context, want catalog.Warehouse) error {
-	b := &bootstrap{app: d.app, now: time.Now()}
-	providers, err := d.app.providers(ctx)
-	if err != nil {
-		return err
-	}
-	provider, known := providers[want.Storage.StorageType]
-	if !known {
-		return fmt.Errorf("storage configuration: storageType %q is none of S3 and FILE", want.Storage.StorageType)
-	}
-	if err := provider.Validate(want.Storage); err != nil {
-		return fmt.Errorf("storage configuration: %w", err)
-	}
-	have, err := d.app.store.FindWarehouse(ctx, want.Name)
+func (d *dev) ensureWarehouse(ctx context.Context, want catalog.WarehouseDraft) error {
+	have, created, err := d.app.service.EnsureWarehouse(ctx, want)
 	switch {
-	case fault.Is(err, fault.NoSuchWarehouse):
-		want.ID = uuid.Must(uuid.NewV7())
-		want.CreatedAt, want.UpdatedAt = b.now, b.now
-		fact := b.fact("create-warehouse", want.Name)
-		fact.Warehouse = want.ID
-		return d.app.store.CreateWarehouse(ctx, want, fact)
 	case err != nil:
-		return fmt.Errorf("find the warehouse %s: %w", want.Name, err)
+		return fmt.Errorf("the warehouse %s: %w", want.Name, err)
 	case have.Location != want.Location:
 		return fmt.Errorf("the warehouse %s of this data folder is at %s, not at %s: its tables lie there; choose another folder by --data, or the old location by --warehouse-location",
 			want.Name, have.Location, want.Location)
-	case reflect.DeepEqual(have.Storage, want.Storage):
+	case created || reflect.DeepEqual(have.Storage, want.Storage):
 		return nil
 	}
-	have.Storage, have.UpdatedAt = want.Storage, b.now
-	fact := b.fact("update-warehouse", want.Name)
-	fact.Warehouse = have.ID
-	return d.app.store.UpdateWarehouse(ctx, have, fact)
+	root, err := d.app.store.FindPrincipal(ctx, catalog.RootPrincipal)
+	if err != nil {
+		return fmt.Errorf("find the principal %s: %w", catalog.RootPrincipal, err)
+	}
+	caller := catalog.Caller{Principal: auth.Principal{ID: root.ID, Name: root.Name, Kind: root.Kind, Roles: auth.RoleScope{All: true}}}
+	_, err = d.app.service.UpdateWarehouse(ctx, caller, have.Name, catalog.WarehouseChange{
+		Update: catalog.Update{Version: have.Version, Properties: have.Properties}, Storage: &want.Storage,
+	})
+	if err != nil {
+		return fmt.Errorf("bring the warehouse %s up to date with the flags: %w", have.Name, err)
+	}
+	return nil
 }
