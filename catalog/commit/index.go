@@ -314,6 +314,9 @@ func (d *Document) readSnapshots(o object) (err error) {
 	if d.hasCurrent && d.snapshot(d.current) == nil {
 		return shapef("%s %d is not in %s", keyCurrentSnapshot, d.current, keySnapshots)
 	}
+	if len(d.snapshots) == 0 {
+		d.snapshots = nil
+	}
 	for i := range d.snapshots {
 		d.sequenceMax = max(d.sequenceMax, d.snapshots[i].sequence)
 	}
