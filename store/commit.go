@@ -19,6 +19,11 @@ const operationAbandoned = "commit-abandoned"
 
 // CommitPointers moves, or makes, the pointers of all changes or of none.
 func (s *Store) CommitPointers(ctx context.Context, changes []catalog.PointerChange, fence catalog.Fence) error {
+	for _, c := range changes {
+		if err := checkNames(c.Record.Ident.Name); err != nil {
+			return err
+		}
+	}
 	// Rows are locked in one order by everybody, so that two commits of the same tables do not wait for each other.
 	ordered := slices.Clone(changes)
 	slices.SortStableFunc(ordered, func(a, b catalog.PointerChange) int {

@@ -29,6 +29,9 @@ func (s *Store) CreateNamespace(ctx context.Context, c catalog.NamespaceCreate) 
 		return err
 	}
 	levels := c.Record.Levels
+	if err := checkNames(levels...); err != nil {
+		return err
+	}
 	return s.InTx(ctx, func(tx pgx.Tx) error {
 		if c.Location != "" {
 			if err := reserve(ctx, tx, []reservation{namespaceReservation(c.WarehouseID, c.Record.ID, c.Location)}); err != nil {

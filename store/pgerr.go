@@ -81,7 +81,7 @@ func translateState(err error, pg *pgconn.PgError) error {
 			return fault.Wrap(v.kind, err, "%s", v.message)
 		}
 	case stateBadText, stateBadJSONText:
-		return fault.Wrap(fault.BadRequest, err, "a name or property holds text that cannot be stored: U+0000 or broken Unicode")
+		return fault.Wrap(fault.BadRequest, err, "%s", badTextMessage)
 	case stateLimitExceeded:
 		return fault.Wrap(fault.BadRequest, err, "a name is too long")
 	case stateSerializationFailure, stateDeadlock:

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,6 +32,9 @@ VALUES (@uuid, @warehouse, @namespace, @name, @location, @principal, now() + mak
 
 // StageTable remembers a staged create and reserves its location.
 func (s *Store) StageTable(ctx context.Context, t catalog.StagedTable) error {
+	if err := errors.Join(checkNames(t.Ident.Namespace...), checkNames(t.Ident.Name)); err != nil {
+		return err
+	}
 	return s.InTx(ctx, func(tx pgx.Tx) error {
 		err := reserve(ctx, tx, []reservation{{
 			warehouse: t.WarehouseID, location: t.Location, kind: ownerStaged, owner: t.UUID, ident: t.Ident,

@@ -55,6 +55,9 @@ WHERE id = @id AND kind = 'table'`
 
 // RenameTable gives a table another name, perhaps in another namespace of its warehouse. Its own name is no change.
 func (s *Store) RenameTable(ctx context.Context, r catalog.TableRename) error {
+	if err := checkNames(r.Target.Name); err != nil {
+		return err
+	}
 	args := pgx.NamedArgs{"id": r.ID, "namespace": r.TargetNamespaceID, "name": r.Target.Name, "at": r.Fact.At}
 	return s.InTx(ctx, func(tx pgx.Tx) error {
 		if err := lockRename(ctx, tx, r, args); err != nil {

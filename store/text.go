@@ -3,11 +3,27 @@ package store
 import (
 	"strings"
 	"unicode/utf8"
+
+	"catalogd/internal/fault"
 )
 
 // impossible stands for a name that Postgres cannot even be asked about. No name holds a control character, so it is
 // found nowhere.
 const impossible = "\x01"
+
+// badTextMessage is for names and properties that Postgres refuses.
+const badTextMessage = "a name or property holds text that cannot be stored: U+0000 or broken Unicode"
+
+// checkNames refuses names that Postgres cannot hold before they are sent: without prepared statements U+0000 would
+// end the statement's text and look like a defect of ours.
+func checkNames(names ...string) error {
+	for _, name := range names {
+		if lookup(name) != name {
+			return fault.New(fault.BadRequest, "%s", badTextMessage)
+		}
+	}
+	return nil
+}
 
 // lookup makes a name safe to ask for: one that Postgres could not hold becomes one that is not there, so a miss is
 // a miss and not an error.

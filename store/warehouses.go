@@ -23,6 +23,9 @@ const sqlOwnedLocations = `SELECT DISTINCT location FROM locations WHERE locatio
 
 // CreateWarehouse makes a warehouse whose base nobody else has, with the catalog role catalog_admin.
 func (s *Store) CreateWarehouse(ctx context.Context, w catalog.Warehouse, f catalog.Fact) error {
+	if err := checkNames(w.Name); err != nil {
+		return err
+	}
 	properties, storage, err := encodeWarehouse(w)
 	if err != nil {
 		return err

@@ -45,6 +45,33 @@ func TestDatabase_IsMigratedAndOfOneTestAlone(t *testing.T) {
 	}
 }
 
+func TestDatabase_IsEmptyThoughItServedBefore(t *testing.T) {
+	used := map[string]bool{}
+	recycled := false
+	for range 3 {
+		t.Run("user", func(t *testing.T) {
+			url := pgtest.Database(t)
+			recycled = recycled || used[url]
+			used[url] = true
+			connection, err := pgx.Connect(t.Context(), url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The connection stays open, as one of a careless test does.
+			var rows int
+			if err := connection.QueryRow(t.Context(), "SELECT count(*) FROM mark").Scan(&rows); err != nil || rows != 0 {
+				t.Fatalf("%d rows, %v", rows, err)
+			}
+			if _, err := connection.Exec(t.Context(), "INSERT INTO mark VALUES (1)"); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if !recycled {
+		t.Error("no database was used twice")
+	}
+}
+
 func TestEmptyDatabase_HoldsNothing(t *testing.T) {
 	connection, err := pgx.Connect(t.Context(), pgtest.EmptyDatabase(t))
 	if err != nil {

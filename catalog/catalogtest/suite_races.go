@@ -1,0 +1,227 @@
+package catalogtest
+
+import (
+	"strconv"
+	"sync/atomic"
+
+	"catalogd/catalog"
+	"catalogd/internal/fault"
+)
+
+// racersMax is how many do the same thing at once.
+const racersMax = 50
+
+var racePromises = []promise{
+	{"Field_C088_OneSwapWinsEachRound", func(b *bench) {
+		made := b.table(b.namespace("a"), "t")
+		for range 3 {
+			changes := make([]catalog.PointerChange, racersMax)
+			for i := range changes {
+				changes[i] = b.swap(made)
+			}
+			winner := b.one(race(racersMax, func(i int) error { return b.commit(changes[i]) }), fault.CommitRace)
+			made = changes[winner].Record
+			b.wantTable(b.load(made.Ident), made)
+		}
+		if n := len(b.events("commit-table")); n != 3 {
+			b.Errorf("%d events of 3 commits", n)
+		}
+	}},
+	{"OneCreatesAName", func(b *bench) {
+		a := b.namespace("a")
+		changes := make([]catalog.PointerChange, 20)
+		for i := range changes {
+			changes[i] = b.newTable(a, "t", "")
+		}
+		winner := b.one(race(20, func(i int) error { return b.commit(changes[i]) }), fault.AlreadyExists)
+		b.wantTable(b.load(changes[winner].Record.Ident), changes[winner].Record)
+	}},
+	{"OneCreatesANamespace", func(b *bench) {
+		b.one(race(20, func(int) error { return b.createNamespace("a") }), fault.AlreadyExists)
+	}},
+	{"OneRenamesToAName", func(b *bench) {
+		a := b.namespace("a")
+		var made []catalog.TableRecord
+		for i := range 10 {
+			made = append(made, b.table(a, "t"+strconv.Itoa(i)))
+		}
+		b.one(race(10, func(i int) error { return b.rename(made[i], a, "target") }), fault.AlreadyExists)
+		if n := len(b.tables(a)); n != 10 {
+			b.Errorf("%d tables", n)
+		}
+	}},
+	{"OneGetsALocation", func(b *bench) {
+		a := b.namespace("a")
+		// Each overlaps each other one: all lie on one line from the root down.
+		location := "s3://bucket/line"
+		changes := make([]catalog.PointerChange, 12)
+		for i := range changes {
+			location += "/" + strconv.Itoa(i)
+			changes[i] = b.newTable(a, "t"+strconv.Itoa(i), location)
+		}
+		b.one(race(12, func(i int) error { return b.commit(changes[i]) }), fault.BadRequest)
+	}},
+	{"OneStagesALocation", func(b *bench) {
+		a := b.namespace("a")
+		b.one(race(12, func(i int) error {
+			_, err := b.stage(catalog.Identifier{Namespace: a.Levels, Name: "t" + strconv.Itoa(i)}, "s3://bucket/one")
+			return err
+		}), fault.BadRequest)
+	}},
+	{"OneGetsAUUIDsOwnPlace", func(b *bench) {
+		a := b.namespace("a")
+		first := b.newTable(a, "t0", "")
+		changes := make([]catalog.PointerChange, 12)
+		for i := range changes {
+			changes[i] = b.newTable(a, "t"+strconv.Itoa(i), first.Record.Location)
+			changes[i].Record.UUID = first.Record.UUID
+		}
+		b.one(race(12, func(i int) error { return b.commit(changes[i]) }), fault.BadRequest)
+	}},
+	{"OneWarehouseGetsABase", func(b *bench) {
+		b.one(race(8, func(i int) error {
+			return b.createWarehouse("w"+strconv.Itoa(i), "s3://race/x"+[]string{"", "/y", "/y/z"}[i%3])
+		}), fault.BadRequest)
+	}},
+	{"DropNamespaceAgainstCreateTable", func(b *bench) {
+		for i := range 20 {
+			n := b.namespace("n" + strconv.Itoa(i))
+			change := b.newTable(n, "t", "")
+			answers := race(2, func(i int) error {
+				if i == 0 {
+					return b.store.DropNamespace(b.Context(), n.ID, b.fact("drop-namespace", n.Levels.String()))
+				}
+				return b.commit(change)
+			})
+			b.one(answers, fault.NamespaceNotEmpty, fault.NoSuchNamespace)
+			if there := b.load(change.Record.Ident) != nil; there != (answers[1] == nil) {
+				b.Errorf("the table is there: %t; its creation said %v", there, answers[1])
+			}
+		}
+	}},
+	{"DropNamespaceAgainstCreateChild", func(b *bench) {
+		for i := range 20 {
+			n := b.namespace("n" + strconv.Itoa(i))
+			b.one(race(2, func(i int) error {
+				if i == 0 {
+					return b.store.DropNamespace(b.Context(), n.ID, b.fact("drop-namespace", n.Levels.String()))
+				}
+				return b.createNamespace(n.Levels[0], "child")
+			}), fault.NamespaceNotEmpty, fault.NoSuchNamespace)
+		}
+	}},
+	{"DropTableAgainstCommit", func(b *bench) {
+		a := b.namespace("a")
+		for range 20 {
+			made := b.table(a, "t")
+			change := b.swap(made)
+			answers := race(2, func(i int) error {
+				if i == 0 {
+					return b.store.DropTable(b.Context(), catalog.TableDrop{ID: made.ID, Ident: made.Ident, Fact: b.fact("drop-table", "a.t")})
+				}
+				return b.commit(change)
+			})
+			b.must(answers[0])
+			if answers[1] != nil && !fault.Is(answers[1], fault.NoSuchTable) {
+				b.Errorf("commit: %v", answers[1])
+			}
+			if b.load(made.Ident) != nil {
+				b.Error("the dropped table is there")
+			}
+		}
+	}},
+	{"RenameAgainstRenameBack", func(b *bench) {
+		a := b.namespace("a")
+		one, two := b.table(a, "one"), b.table(a, "two")
+		for range 10 {
+			race(2, func(i int) error {
+				if i == 0 {
+					return b.rename(one, a, "two")
+				}
+				return b.rename(two, a, "one")
+			})
+			if n := len(b.tables(a)); n != 2 {
+				b.Fatalf("%d tables", n)
+			}
+		}
+	}},
+	{"Field_C121_TransactionsOverTheSameTables", transactionsOverTheSameTables},
+	{"PropertiesAreMergedOneAfterAnother", func(b *bench) {
+		a := b.namespace("a")
+		for _, err := range race(10, func(i int) error {
+			_, err := b.store.UpdateNamespace(b.Context(), catalog.NamespaceUpdate{
+				ID: a.ID, WarehouseID: b.warehouse.ID, Set: map[string]string{"k" + strconv.Itoa(i): "v"}, Fact: b.fact("update-namespace", "a"),
+			})
+			return err
+		}) {
+			b.must(err)
+		}
+		if got := b.resolve(catalog.Lookup{Namespace: a.Levels}).Namespace; len(got.Properties) != 11 || got.Version != 11 {
+			b.Errorf("found %+v", got)
+		}
+	}},
+	{"LandedIsAskedWhileItLands", func(b *bench) {
+		made := b.table(b.namespace("a"), "t")
+		for range 20 {
+			change := b.swap(made)
+			var said atomic.Bool
+			answers := race(2, func(i int) error {
+				if i == 0 {
+					return b.commit(change)
+				}
+				landed, err := b.store.CommitLanded(b.Context(), change.Fact.ID)
+				said.Store(landed)
+				return err
+			})
+			b.must(answers[1])
+			if said.Load() != (answers[0] == nil) {
+				b.Fatalf("the commit said %v; whether it landed, %t", answers[0], said.Load())
+			}
+			if answers[0] == nil {
+				made = change.Record
+			}
+			b.wantTable(b.load(made.Ident), made)
+		}
+	}},
+}
+
+// transactionsOverTheSameTables has many transactions over overlapping sets of tables, named in different orders.
+func transactionsOverTheSameTables(b *bench) {
+	a := b.namespace("a")
+	var made []catalog.TableRecord
+	for i := range 4 {
+		made = append(made, b.table(a, "t"+strconv.Itoa(i)))
+	}
+	for range 5 {
+		transactions := make([][]catalog.PointerChange, 12)
+		for i := range transactions {
+			first, second := i%4, (i+1+i%3)%4
+			transactions[i] = []catalog.PointerChange{b.swap(made[first]), b.swap(made[second])}
+		}
+		answers := race(len(transactions), func(i int) error { return b.commit(transactions[i]...) })
+		moved := map[string]catalog.TableRecord{}
+		for i, err := range answers {
+			if err != nil {
+				if !fault.Is(err, fault.CommitRace) {
+					b.Errorf("transaction %d: %v", i, err)
+				}
+				continue
+			}
+			for _, change := range transactions[i] {
+				if _, twice := moved[change.Record.Ident.Name]; twice {
+					b.Fatalf("table %s was moved by two transactions from one pointer", change.Record.Ident)
+				}
+				moved[change.Record.Ident.Name] = change.Record
+			}
+		}
+		if len(moved) == 0 {
+			b.Error("nobody won")
+		}
+		for i := range made {
+			if next, ok := moved[made[i].Ident.Name]; ok {
+				made[i] = next
+			}
+			b.wantTable(b.load(made[i].Ident), made[i])
+		}
+	}
+}

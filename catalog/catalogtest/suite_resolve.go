@@ -1,0 +1,202 @@
+package catalogtest
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"catalogd/auth"
+	"catalogd/authz"
+	"catalogd/catalog"
+)
+
+var resolvePromises = []promise{
+	{"WhatIsMissingIsNil", func(b *bench) {
+		res := b.resolve(catalog.Lookup{Warehouse: "nowhere", Namespace: catalog.Namespace{"a"}, Table: "t"})
+		if res.Warehouse != nil || res.Namespace != nil || res.Table != nil || res.Known || len(res.Grants) != 0 {
+			b.Errorf("resolved %+v", res)
+		}
+		res = b.resolve(catalog.Lookup{Namespace: catalog.Namespace{"a", "b"}, Table: "t"})
+		if res.Warehouse == nil || len(res.Ancestors) != 0 || res.Namespace != nil || res.Table != nil || res.IsView {
+			b.Errorf("resolved %+v", res)
+		}
+	}},
+	{"WarehouseByNameOrID", func(b *bench) {
+		for _, name := range []string{"w", b.warehouse.ID.String()} {
+			res := b.resolve(catalog.Lookup{Warehouse: name})
+			if res.Warehouse == nil || !reflect.DeepEqual(*res.Warehouse, b.warehouse) {
+				b.Errorf("%s: resolved %+v", name, res.Warehouse)
+			}
+		}
+		for _, name := range []string{strings.ToUpper(b.warehouse.ID.String()), "{" + b.warehouse.ID.String() + "}", "W", ""} {
+			res, err := b.store.Resolve(b.Context(), catalog.Lookup{Principal: b.principal, Warehouse: name})
+			b.must(err)
+			if res.Warehouse != nil {
+				b.Errorf("%q leads to a warehouse", name)
+			}
+		}
+		named := b.addWarehouse(b.warehouse.ID.String(), "s3://named/base")
+		if res := b.resolve(catalog.Lookup{Warehouse: named.Name}); res.Warehouse.ID != named.ID {
+			b.Error("an id won against a name")
+		}
+	}},
+	{"AncestorsComeOutermostFirst", func(b *bench) {
+		one, two, three := b.namespace("a"), b.namespace("a", "b"), b.namespace("a", "b", "c")
+		t := b.table(three, "t")
+		res := b.resolve(catalog.Lookup{Namespace: three.Levels, Table: "t"})
+		b.wantAncestors(res, one, two)
+		if res.Namespace == nil || res.Namespace.ID != three.ID {
+			b.Fatalf("namespace %+v", res.Namespace)
+		}
+		b.wantTable(res.Table, t)
+		if n := len(res.Path()); n != 6 {
+			b.Errorf("a path of %d", n)
+		}
+		res = b.resolve(catalog.Lookup{Namespace: catalog.Namespace{"a", "b", "x", "y"}, Table: "t"})
+		b.wantAncestors(res, one, two)
+		if res.Namespace != nil || res.Table != nil {
+			b.Errorf("resolved %+v", res)
+		}
+	}},
+	{"AViewIsNoTable", func(b *bench) {
+		a := b.namespace("a")
+		b.back.AddView(b, b.warehouse.ID, a.ID, "v")
+		res := b.resolve(catalog.Lookup{Namespace: a.Levels, Table: "v"})
+		if !res.IsView || res.Table != nil || res.Namespace == nil {
+			b.Errorf("resolved %+v", res)
+		}
+	}},
+	{"ATableIsInItsOwnNamespaceAlone", func(b *bench) {
+		a := b.namespace("a")
+		b.namespace("a", "b")
+		b.table(a, "t")
+		if res := b.resolve(catalog.Lookup{Namespace: catalog.Namespace{"a", "b"}, Table: "t"}); res.Table != nil {
+			b.Error("the parent's table was found below")
+		}
+	}},
+	{"GrantsAlongThePath", grantsAlongThePath},
+	{"RolesOfTheTokenAlone", rolesOfTheToken},
+	{"TheSystemIsKnownAndHasNothing", func(b *bench) {
+		res := b.resolve(catalog.Lookup{Principal: auth.MaintenancePrincipal()})
+		if !res.Known || len(res.Grants) != 0 {
+			b.Errorf("resolved %+v", res)
+		}
+		grants, known, err := b.store.ResolveGrants(b.Context(), catalog.Lookup{Principal: auth.MaintenancePrincipal()})
+		b.must(err)
+		if !known || len(grants) != 0 {
+			b.Errorf("grants %v, known %t", grants, known)
+		}
+	}},
+	{"ADroppedSecurableTakesItsGrants", func(b *bench) {
+		role, reader := b.addPrincipalRole("r"), b.addCatalogRole("c")
+		b.addPrincipal(role)
+		b.must(b.admin.AssignCatalogRole(b.Context(), role.ID, reader.ID, b.fact("assign", "c")))
+		a := b.namespace("a")
+		made := b.table(a, "t")
+		b.grant(reader, authz.TableReadData, authz.Table, made.ID)
+		b.drop(made)
+		grants, err := b.admin.ListGrants(b.Context(), reader)
+		b.must(err)
+		if len(grants) != 0 {
+			b.Errorf("grants %v", grants)
+		}
+	}},
+	{"DenialsAreRecorded", func(b *bench) {
+		before := len(b.back.EventRows(b))
+		b.must(b.store.RecordDenial(b.Context(), catalog.Denial{
+			At: at, Caller: catalog.Caller{Principal: b.principal}, Operation: "drop-table", Subject: "a.t\x00\xff", Reason: "no grant",
+		}))
+		rows := b.back.AuditRows(b)
+		last := rows[len(rows)-1]
+		if last.Allowed || last.Operation != "drop-table" || last.Reason != "no grant" || last.Principal != "alice" || last.Event != uuid.Nil {
+			b.Errorf("audit row %+v", last)
+		}
+		if len(b.back.EventRows(b)) != before {
+			b.Error("a denial is no event")
+		}
+	}},
+}
+
+func (b *bench) wantAncestors(res catalog.Resolution, want ...catalog.NamespaceRecord) {
+	b.Helper()
+	if len(res.Ancestors) != len(want) {
+		b.Fatalf("ancestors %+v", res.Ancestors)
+	}
+	for i, n := range want {
+		if res.Ancestors[i].ID != n.ID || res.Ancestors[i].Properties["owner"] != "alice" {
+			b.Errorf("ancestor %d is %+v, want %s", i, res.Ancestors[i], n.Levels)
+		}
+	}
+}
+
+func (b *bench) grant(r catalog.RoleRecord, p authz.Privilege, kind authz.SecurableKind, id uuid.UUID) authz.Grant {
+	b.Helper()
+	b.must(b.admin.AddGrant(b.Context(), r, catalog.RoleGrant{Privilege: p, Kind: kind, ID: id}, b.fact("grant", r.Name)))
+	return authz.Grant{Privilege: p, Kind: kind, SecurableID: id, Role: r.Name}
+}
+
+// grantsAlongThePath has a grant on everything of a path, and on everything beside it.
+func grantsAlongThePath(b *bench) {
+	role, reader, unused := b.addPrincipalRole("r"), b.addCatalogRole("reader"), b.addCatalogRole("unused")
+	b.addPrincipal(role)
+	b.must(b.admin.AssignCatalogRole(b.Context(), role.ID, reader.ID, b.fact("assign", "reader")))
+	outer, inner := b.namespace("a"), b.namespace("a", "b")
+	made, beside := b.table(inner, "t"), b.table(inner, "u")
+	root := b.grant(role, authz.CatalogList, authz.Root, authz.RootID)
+	onWarehouse := b.grant(reader, authz.CatalogReadProperties, authz.Catalog, b.warehouse.ID)
+	onOuter := b.grant(reader, authz.NamespaceList, authz.Namespace, outer.ID)
+	onInner := b.grant(reader, authz.TableList, authz.Namespace, inner.ID)
+	onTable := b.grant(reader, authz.TableReadData, authz.Table, made.ID)
+	b.grant(reader, authz.TableWriteData, authz.Table, beside.ID)
+	b.grant(unused, authz.TableDrop, authz.Table, made.ID)
+	b.grant(reader, authz.TableDrop, authz.Namespace, made.ID) // an id of another kind is another securable
+
+	res := b.resolve(catalog.Lookup{Namespace: inner.Levels, Table: "t"})
+	if !res.Known {
+		b.Error("the principal is not known")
+	}
+	b.sameGrants(res.Grants, []authz.Grant{root, onWarehouse, onOuter, onInner, onTable})
+	b.sameGrants(b.resolve(catalog.Lookup{Namespace: inner.Levels}).Grants, []authz.Grant{root, onWarehouse, onOuter, onInner})
+	b.sameGrants(b.resolve(catalog.Lookup{Namespace: catalog.Namespace{"a", "x"}, Table: "t"}).Grants,
+		[]authz.Grant{root, onWarehouse, onOuter})
+	b.sameGrants(b.resolve(catalog.Lookup{}).Grants, []authz.Grant{root, onWarehouse})
+	b.sameGrants(b.resolve(catalog.Lookup{Warehouse: "nowhere"}).Grants, []authz.Grant{root})
+	grants, known, err := b.store.ResolveGrants(b.Context(), catalog.Lookup{Principal: b.principal})
+	b.must(err)
+	if !known {
+		b.Error("the principal is not known")
+	}
+	b.sameGrants(grants, []authz.Grant{root})
+	b.warehouse = b.addWarehouse("other", "s3://other/base")
+	b.namespace("a")
+	b.sameGrants(b.resolve(catalog.Lookup{Namespace: outer.Levels}).Grants, []authz.Grant{root})
+}
+
+// rolesOfTheToken narrows the principal to some of its roles.
+func rolesOfTheToken(b *bench) {
+	one, two, other := b.addPrincipalRole("one"), b.addPrincipalRole("two"), b.addPrincipalRole("other")
+	b.addPrincipal(one, two)
+	inOne, inTwo := b.addCatalogRole("c1"), b.addCatalogRole("c2")
+	b.must(b.admin.AssignCatalogRole(b.Context(), one.ID, inOne.ID, b.fact("assign", "c1")))
+	b.must(b.admin.AssignCatalogRole(b.Context(), two.ID, inTwo.ID, b.fact("assign", "c2")))
+	byOne := b.grant(inOne, authz.TableList, authz.Catalog, b.warehouse.ID)
+	byTwo := b.grant(inTwo, authz.TableList, authz.Catalog, b.warehouse.ID)
+	b.grant(other, authz.CatalogList, authz.Root, authz.RootID)
+	with := func(scope auth.RoleScope) []authz.Grant {
+		p := b.principal
+		p.Roles = scope
+		return b.resolve(catalog.Lookup{Principal: p}).Grants
+	}
+	b.sameGrants(with(auth.RoleScope{All: true}), []authz.Grant{byOne, byTwo})
+	b.sameGrants(with(auth.RoleScope{Names: []string{"two"}}), []authz.Grant{byTwo})
+	b.sameGrants(with(auth.RoleScope{Names: []string{"other", "TWO", "two\x00"}}), nil)
+	b.sameGrants(with(auth.RoleScope{}), nil)
+	b.must(b.admin.RevokePrincipalRole(b.Context(), b.principal.ID, two.ID, b.fact("revoke", "two")))
+	b.sameGrants(with(auth.RoleScope{All: true}), []authz.Grant{byOne})
+	b.must(b.admin.DropPrincipal(b.Context(), b.principal.ID, b.fact("drop-principal", "alice")))
+	res := b.resolve(catalog.Lookup{})
+	if res.Known || len(res.Grants) != 0 {
+		b.Errorf("a dropped principal is still known: %+v", res)
+	}
+}

@@ -1,0 +1,129 @@
+package store
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"catalogd/catalog"
+	"catalogd/catalog/catalogtest"
+	"catalogd/internal/pgserver/pgtest"
+)
+
+func TestStore_KeepsThePromises(t *testing.T) {
+	catalogtest.Run(t, func(t *testing.T) catalog.Store {
+		url := pgtest.Database(t)
+		return &backdoorStore{Store: openAt(t, Config{URL: url}), url: url}
+	})
+}
+
+// TestStore_KeepsThePromisesThroughAPooler does without prepared statements and settings of a session.
+func TestStore_KeepsThePromisesThroughAPooler(t *testing.T) {
+	catalogtest.Run(t, func(t *testing.T) catalog.Store {
+		url := pgtest.Database(t)
+		return &backdoorStore{Store: openAt(t, Config{URL: url, SimpleProtocol: true}), url: url}
+	})
+}
+
+// backdoorStore is a store that the suite may look into.
+type backdoorStore struct {
+	*Store
+	url string
+}
+
+var _ catalogtest.Backdoor = (*backdoorStore)(nil)
+
+func (s *backdoorStore) execute(t testing.TB, statement string, args pgx.NamedArgs) {
+	t.Helper()
+	err := s.InTx(context.Background(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(context.Background(), statement, args)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *backdoorStore) AddView(t testing.TB, warehouse, namespace uuid.UUID, name string) {
+	t.Helper()
+	s.execute(t, `
+INSERT INTO tables (id, warehouse_id, namespace_id, kind, name, table_uuid, location, metadata_location, format_version,
+                    created_at, updated_at)
+VALUES (@id, @warehouse, @namespace, 'view', @name, @id, '', '', 1, now(), now())`,
+		pgx.NamedArgs{"id": uuid.New(), "warehouse": warehouse, "namespace": namespace, "name": name})
+}
+
+func (s *backdoorStore) SetLease(t testing.TB, f catalog.Fence, held bool) {
+	t.Helper()
+	seconds := 60
+	if !held {
+		seconds = -1
+	}
+	s.execute(t, `
+INSERT INTO jobs (id, kind, table_id, warehouse, subject, state, trigger, epoch, lease_until, not_before, created_at)
+VALUES (@id, 'compaction', @id, 'w', 'a.t', 'running', 'on-demand', @epoch, now() + make_interval(secs => @seconds), now(), now())
+ON CONFLICT (id) DO UPDATE SET epoch = EXCLUDED.epoch, lease_until = EXCLUDED.lease_until`,
+		pgx.NamedArgs{"id": f.JobID, "epoch": f.Epoch, "seconds": seconds})
+}
+
+// rows reads as the store itself does, whichever way it talks to Postgres.
+func rows[T any](t testing.TB, s *Store, query string, scan func(pgx.CollectableRow) (T, error)) []T {
+	t.Helper()
+	var found []T
+	err := s.read(context.Background(), func(q querier) error {
+		rows, err := q.Query(context.Background(), query)
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, scan)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func (s *backdoorStore) EventRows(t testing.TB) []catalogtest.Event {
+	t.Helper()
+	return rows(t, s.Store, `
+SELECT id, operation, coalesce(warehouse_id, '00000000-0000-0000-0000-000000000000'),
+       coalesce(securable_id, '00000000-0000-0000-0000-000000000000'), subject
+FROM events ORDER BY sequence`, func(row pgx.CollectableRow) (e catalogtest.Event, err error) {
+		err = row.Scan(&e.ID, &e.Operation, &e.Warehouse, &e.Securable, &e.Subject)
+		return e, err
+	})
+}
+
+func (s *backdoorStore) AuditRows(t testing.TB) []catalogtest.Audit {
+	t.Helper()
+	return rows(t, s.Store, `
+SELECT coalesce(event_id, '00000000-0000-0000-0000-000000000000'), principal, operation, subject, allowed, reason
+FROM audit ORDER BY id`, func(row pgx.CollectableRow) (a catalogtest.Audit, err error) {
+		err = row.Scan(&a.Event, &a.Principal, &a.Operation, &a.Subject, &a.Allowed, &a.Reason)
+		return a, err
+	})
+}
+
+func (s *backdoorStore) MaintenanceOf(t testing.TB, table uuid.UUID) (enabled, dirty bool) {
+	t.Helper()
+	err := s.InTx(context.Background(), func(tx pgx.Tx) error {
+		err := tx.QueryRow(context.Background(), `SELECT enabled, dirty_since IS NOT NULL FROM table_maintenance WHERE table_id = @id`,
+			pgx.NamedArgs{"id": table}).Scan(&enabled, &dirty)
+		if noRows(err) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return enabled, dirty
+}
+
+func (s *backdoorStore) LapseStaged(t testing.TB, staged uuid.UUID) {
+	t.Helper()
+	s.execute(t, `UPDATE staged_tables SET expires_at = now() - interval '3 days' WHERE table_uuid = @id`, pgx.NamedArgs{"id": staged})
+}
