@@ -10,8 +10,10 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/smithy-go"
@@ -24,6 +26,7 @@ import (
 // Limits of requests to object stores.
 const (
 	requestTriesMax   = 4
+	retryDelayMax     = 2 * time.Second
 	removeKeysMax     = 1000 // per request, the protocol's limit
 	conditionRacesMax = 3
 )
@@ -36,14 +39,17 @@ type bucketTree struct {
 	uri    string // the table's location, for messages
 }
 
-func newBucketTree(client *http.Client, provider vending.Provider, profile vending.Profile, scope vending.Scope) (tree, error) {
+func (s *Store) bucketTree(provider vending.Provider, profile vending.Profile, scope vending.Scope) (tree, error) {
 	bucket, key, ok := vending.SplitS3(scope.Location)
 	if !ok || key == "" {
 		return nil, fault.New(fault.Internal, "location %q is not below a bucket", scope.Location)
 	}
 	options := s3.Options{
-		Region: profile.Region, UsePathStyle: profile.PathStyleAccess, HTTPClient: client, RetryMaxAttempts: requestTriesMax,
+		Region: profile.Region, UsePathStyle: profile.PathStyleAccess, HTTPClient: s.http,
 		Credentials: keys{provider, profile, scope},
+		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
+			o.MaxAttempts, o.MaxBackoff = requestTriesMax, s.retryDelayMax
+		}),
 		// Many stores refuse the checksums that AWS does not ask for.
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
 		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,

@@ -6,6 +6,7 @@ package iceio
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"catalogd/internal/fault"
 	"catalogd/vending"
@@ -18,13 +19,14 @@ type Config struct {
 
 // Store gives access to tables' files. It is safe for concurrent use and shares one pool of connections.
 type Store struct {
-	providers map[string]vending.Provider
-	http      *http.Client
+	providers     map[string]vending.Provider
+	http          *http.Client
+	retryDelayMax time.Duration
 }
 
 // New makes a Store.
 func New(c Config) *Store {
-	return &Store{providers: c.Providers, http: vending.GuardedClient()}
+	return &Store{providers: c.Providers, http: vending.GuardedClient(), retryDelayMax: retryDelayMax}
 }
 
 // Close lets go of idle connections.
@@ -46,7 +48,7 @@ func (s *Store) open(profile vending.Profile, scope vending.Scope) (tree, error)
 		}
 		return folderTree{folder: folder, uri: scope.Location}, nil
 	}
-	return newBucketTree(s.http, provider, profile, scope)
+	return s.bucketTree(provider, profile, scope)
 }
 
 // place opens a file's tree and gives the file's name in it.

@@ -49,34 +49,34 @@ type suite struct {
 	t *testing.T
 }
 
-// Run runs the suite.
-func Run(t *testing.T, f Fixture) {
-	for _, c := range []struct {
-		name string
-		test func(suite)
-	}{
-		{"C164 C166 Levels", suite.levels},
-		{"C165 Lists", suite.lists},
-		{"Z10 Outside", suite.outside},
-		{"Z10 Copy", suite.copies},
-		{"Z10 DeleteObjects", suite.deletesPerKey},
-		{"Z10 Multipart", suite.multipart},
-		{"Z10 Presigned", suite.presigned},
-		{"Z10 PathTricks", suite.pathTricks},
-		{"Bucket", suite.bucket},
-		{"Tokens", suite.tokens},
-		{"AssumeAgain", suite.assumesAgain},
-		{"Expiry", suite.expires},
+// Levels: readers read, writers write and delete, nobody does more.
+func Levels(t *testing.T, f Fixture) { run(t, f, suite.levels) }
+
+// Lists: the table's own prefix with its slash, nothing shorter.
+func Lists(t *testing.T, f Fixture) { run(t, f, suite.lists) }
+
+// Attacks: everything that somebody with a table's keys may try beside the table.
+func Attacks(t *testing.T, f Fixture) {
+	for name, test := range map[string]func(suite){
+		"Outside": suite.outside, "Copy": suite.copies, "DeleteObjects": suite.deletesPerKey, "Multipart": suite.multipart,
+		"Presigned": suite.presigned, "PathTricks": suite.pathTricks, "Bucket": suite.bucket, "Tokens": suite.tokens,
+		"AssumeAgain": suite.assumesAgain,
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := suite{f, t}
-			for _, key := range []string{mine + "/data/a", mine + "/data/b", sibling + "/data/v", other + "/data/v", "w/t1x", "root", mine} {
-				s.plant(f.Bucket, key)
-			}
-			s.plant(f.Foreign, mine+"/data/a")
-			c.test(s)
-		})
+		t.Run(name, func(t *testing.T) { run(t, f, test) })
 	}
+}
+
+// Expiry: a session ends at the time that it names.
+func Expiry(t *testing.T, f Fixture) { run(t, f, suite.expires) }
+
+func run(t *testing.T, f Fixture, test func(suite)) {
+	t.Helper()
+	s := suite{f, t}
+	for _, key := range []string{mine + "/data/a", mine + "/data/b", sibling + "/data/v", other + "/data/v", "w/t1x", "root", mine} {
+		s.plant(f.Bucket, key)
+	}
+	s.plant(f.Foreign, mine+"/data/a")
+	test(s)
 }
 
 func (s suite) ctx() context.Context { return s.t.Context() }
