@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -25,6 +26,8 @@ import (
 	"catalogd/internal/pgserver/pgtest"
 	"catalogd/internal/telemetry"
 	"catalogd/maintenance"
+	"catalogd/openapi"
+	"catalogd/openapi/openapitest"
 	"catalogd/store"
 	"catalogd/vending"
 	"catalogd/vending/local"
@@ -173,8 +176,22 @@ func (o *office) admin() *person { return o.login(o.root, "PRINCIPAL_ROLE:ALL") 
 // call sends JSON to a management path.
 func (p *person) call(method, path, body string) reply {
 	p.office.t.Helper()
-	return p.office.send(method, "/api/management/v1"+path, p.token, "application/json", body)
+	r := p.office.send(method, "/api/management/v1"+path, p.token, "application/json", body)
+	described, _, _ := strings.Cut(path, "?")
+	if err := document().CheckAnswer(method, "/v1"+described, r.status, []byte(r.body)); err != nil {
+		p.office.t.Errorf("openapi/management.yaml: %v: %s", err, r.body)
+	}
+	return r
 }
+
+// document is the API's own description; every answer of every test is held against it.
+var document = sync.OnceValue(func() *openapitest.Document {
+	d, err := openapitest.Load(openapi.ManagementFile)
+	if err != nil {
+		panic(err)
+	}
+	return d
+})
 
 // want calls and fails the test on another status.
 func (p *person) want(status int, method, path, body string) reply {
