@@ -1,0 +1,334 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"catalogd/catalog"
+	"catalogd/internal/fault"
+	"catalogd/internal/pgserver/pgtest"
+	"catalogd/vending"
+)
+
+// outcomeBench is one table, seen by a store behind a proxy and by one that is not.
+type outcomeBench struct {
+	proxy  *proxy
+	far    *Store // behind the proxy
+	near   *Store
+	record catalog.TableRecord
+	home   uuid.UUID // the warehouse
+}
+
+func newOutcomeBench(t *testing.T) *outcomeBench {
+	t.Helper()
+	database := pgtest.Database(t)
+	proxy, url := startProxy(t, database)
+	b := &outcomeBench{proxy: proxy, far: openAt(t, Config{URL: url}), near: openAt(t, Config{URL: database}), home: uuid.New()}
+	fact := func() catalog.Fact { return catalog.Fact{ID: uuid.New(), At: time.Now(), Operation: "set-up"} }
+	w := catalog.Warehouse{ID: b.home, Name: "w", Location: "s3://bucket/base", Storage: vending.Profile{StorageType: "S3"}}
+	if err := b.near.CreateWarehouse(t.Context(), w, fact()); err != nil {
+		t.Fatal(err)
+	}
+	n := catalog.NamespaceRecord{ID: uuid.New(), Levels: catalog.Namespace{"a"}}
+	if err := b.near.CreateNamespace(t.Context(), catalog.NamespaceCreate{Record: n, WarehouseID: b.home, Fact: fact()}); err != nil {
+		t.Fatal(err)
+	}
+	id := uuid.New()
+	b.record = catalog.TableRecord{
+		ID: uuid.New(), NamespaceID: n.ID, Ident: catalog.Identifier{Namespace: n.Levels, Name: "t"}, UUID: id,
+		Location: "s3://bucket/base/" + id.String(), MetadataLocation: "m0", FormatVersion: 2,
+	}
+	err := b.near.CommitPointers(t.Context(), []catalog.PointerChange{{Record: b.record, WarehouseID: b.home, Fact: fact()}}, catalog.Fence{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *outcomeBench) swap() catalog.PointerChange {
+	change := catalog.PointerChange{
+		Record: b.record, WarehouseID: b.home, Old: b.record.MetadataLocation,
+		Fact: catalog.Fact{ID: uuid.New(), At: time.Now(), Operation: "commit-table"},
+	}
+	change.Record.MetadataLocation = uuid.NewString()
+	return change
+}
+
+func (b *outcomeBench) pointer(t *testing.T) string {
+	t.Helper()
+	res, err := b.near.Resolve(t.Context(), catalog.Lookup{Warehouse: "w", Namespace: catalog.Namespace{"a"}, Table: "t"})
+	if err != nil || res.Table == nil {
+		t.Fatalf("resolve: %v, %+v", err, res)
+	}
+	return res.Table.MetadataLocation
+}
+
+func (b *outcomeBench) commit(t *testing.T, change catalog.PointerChange) error {
+	t.Helper()
+	return b.far.CommitPointers(t.Context(), []catalog.PointerChange{change}, catalog.Fence{})
+}
+
+func TestCommitPointers_AnswerLostAfterTheCommit(t *testing.T) {
+	b := newOutcomeBench(t)
+	change := b.swap()
+	b.proxy.atNextCommit(loseAnswer)
+	if err := b.commit(t, change); !fault.Is(err, fault.CommitUnknown) {
+		t.Fatalf("got %v, want an unknown outcome", err)
+	}
+	<-b.proxy.answered
+	landed, err := b.far.CommitLanded(t.Context(), change.Fact.ID)
+	if err != nil || !landed {
+		t.Fatalf("landed %t, %v; Postgres had committed", landed, err)
+	}
+	if got := b.pointer(t); got != change.Record.MetadataLocation {
+		t.Errorf("pointer %s", got)
+	}
+}
+
+func TestCommitPointers_CommitLostOnItsWay(t *testing.T) {
+	b := newOutcomeBench(t)
+	change := b.swap()
+	b.proxy.atNextCommit(loseRequest)
+	if err := b.commit(t, change); !fault.Is(err, fault.CommitUnknown) {
+		t.Fatalf("got %v, want an unknown outcome", err)
+	}
+	landed, err := b.far.CommitLanded(t.Context(), change.Fact.ID)
+	if err != nil || landed {
+		t.Fatalf("landed %t, %v; Postgres never saw the COMMIT", landed, err)
+	}
+	if got := b.pointer(t); got != b.record.MetadataLocation {
+		t.Errorf("pointer %s", got)
+	}
+	// Whoever tries again under the same id must not land after it was said that nothing would.
+	if err := b.commit(t, change); !fault.Is(err, fault.CommitRace) {
+		t.Errorf("the same commit once more: %v", err)
+	}
+}
+
+// TestCommitLanded_WaitsForACommitOnItsWay asks while the COMMIT is still travelling: nobody knows yet, and the
+// answer comes when it has arrived.
+func TestCommitLanded_WaitsForACommitOnItsWay(t *testing.T) {
+	b := newOutcomeBench(t)
+	change := b.swap()
+	b.proxy.atNextCommit(hold)
+	if err := b.commit(t, change); !fault.Is(err, fault.CommitUnknown) {
+		t.Fatalf("got %v, want an unknown outcome", err)
+	}
+	<-b.proxy.held
+	impatient, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if landed, err := b.near.CommitLanded(impatient, change.Fact.ID); err == nil {
+		t.Fatalf("landed %t was answered while nobody could know", landed)
+	}
+	type answer struct {
+		landed bool
+		err    error
+	}
+	asked := make(chan answer)
+	go func() {
+		landed, err := b.near.CommitLanded(t.Context(), change.Fact.ID)
+		asked <- answer{landed, err}
+	}()
+	close(b.proxy.released)
+	if a := <-asked; a.err != nil || !a.landed {
+		t.Fatalf("landed %t, %v", a.landed, a.err)
+	}
+	if got := b.pointer(t); got != change.Record.MetadataLocation {
+		t.Errorf("pointer %s", got)
+	}
+}
+
+func TestInTx_UnknownOutcomeIsNotTriedAgain(t *testing.T) {
+	b := newOutcomeBench(t)
+	runs := 0
+	b.proxy.atNextCommit(loseRequest)
+	err := b.far.InTx(t.Context(), func(tx pgx.Tx) error {
+		runs++
+		_, err := tx.Exec(t.Context(), "UPDATE tables SET version = version + 1")
+		return err
+	})
+	if !fault.Is(err, fault.CommitUnknown) || runs != 1 {
+		t.Fatalf("%d runs, %v", runs, err)
+	}
+}
+
+func TestInTx_RunsAgainWhatLost(t *testing.T) {
+	s := openStore(t)
+	for _, tt := range []struct {
+		name string
+		fail func(tx pgx.Tx) error
+	}{
+		{"serialization failure", func(pgx.Tx) error { return &pgconn.PgError{Code: stateSerializationFailure} }},
+		{"deadlock", func(pgx.Tx) error { return &pgconn.PgError{Code: stateDeadlock} }},
+		{"ended session", func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), "SELECT pg_terminate_backend(pg_backend_pid())")
+			return err
+		}},
+		{"cut connection", func(tx pgx.Tx) error {
+			tx.Conn().PgConn().Conn().Close()
+			_, err := tx.Exec(t.Context(), "SELECT 1")
+			return err
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			runs := 0
+			err := s.InTx(t.Context(), func(tx pgx.Tx) error {
+				if runs++; runs < 3 {
+					return tt.fail(tx)
+				}
+				return nil
+			})
+			if err != nil || runs != 3 {
+				t.Errorf("%d runs, %v", runs, err)
+			}
+			runs = 0
+			err = s.InTx(t.Context(), func(tx pgx.Tx) error {
+				runs++
+				return tt.fail(tx)
+			})
+			if !fault.Is(err, fault.Busy) || runs != txAttemptsMax {
+				t.Errorf("without end: %d runs, %v", runs, err)
+			}
+		})
+	}
+}
+
+func TestInTx_RollsBackWhatFailed(t *testing.T) {
+	s := openStore(t)
+	refused := fault.New(fault.Forbidden, "no")
+	runs := 0
+	err := s.InTx(t.Context(), func(tx pgx.Tx) error {
+		runs++
+		if _, err := tx.Exec(t.Context(), "INSERT INTO events (id, at, operation) VALUES (gen_random_uuid(), now(), 'x')"); err != nil {
+			return err
+		}
+		return refused
+	})
+	if !errors.Is(err, refused) || runs != 1 {
+		t.Fatalf("%d runs, %v", runs, err)
+	}
+	var n int
+	if err := s.pool.QueryRow(t.Context(), "SELECT count(*) FROM events").Scan(&n); err != nil || n != 0 {
+		t.Errorf("%d events, %v", n, err)
+	}
+}
+
+func TestInTx_EndedRequestSendsNoCommit(t *testing.T) {
+	s := openStore(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	err := s.InTx(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "INSERT INTO events (id, at, operation) VALUES (gen_random_uuid(), now(), 'x')")
+		cancel()
+		return err
+	})
+	if !fault.Is(err, fault.Busy) {
+		t.Fatalf("got %v, want a certain refusal", err)
+	}
+	var n int
+	if err := s.pool.QueryRow(t.Context(), "SELECT count(*) FROM events").Scan(&n); err != nil || n != 0 {
+		t.Errorf("%d events, %v", n, err)
+	}
+}
+
+// TestInTx_RealDeadlock has two transactions that lock two rows in opposite orders; both succeed in the end.
+func TestInTx_RealDeadlock(t *testing.T) {
+	s := openStore(t)
+	ids := []uuid.UUID{uuid.New(), uuid.New()}
+	for _, id := range ids {
+		if _, err := s.pool.Exec(t.Context(), "INSERT INTO events (id, at, operation) VALUES ($1, now(), 'x')", id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var both sync.WaitGroup // each holds its first row before either wants its second
+	both.Add(2)
+	done := make(chan error)
+	for i := range 2 {
+		go func() {
+			first := true
+			done <- s.InTx(t.Context(), func(tx pgx.Tx) error {
+				for n, id := range []uuid.UUID{ids[i], ids[1-i]} {
+					if _, err := tx.Exec(t.Context(), "UPDATE events SET operation = operation || 'x' WHERE id = $1", id); err != nil {
+						return err
+					}
+					if n == 0 && first {
+						first = false
+						both.Done()
+						both.Wait()
+					}
+				}
+				return nil
+			})
+		}()
+	}
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	var operation string
+	if err := s.pool.QueryRow(t.Context(), "SELECT string_agg(DISTINCT operation, ',') FROM events").Scan(&operation); err != nil || operation != "xxx" {
+		t.Errorf("operations %q, %v", operation, err)
+	}
+}
+
+func TestCommitOutcome(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		err  error
+		kind fault.Kind
+	}{
+		{"landed", nil, ""},
+		{"an error proves the rollback", &pgconn.PgError{SeverityUnlocalized: "ERROR", Code: stateUniqueViolation}, fault.Internal},
+		{"a session that was ended proves nothing", &pgconn.PgError{SeverityUnlocalized: "FATAL", Code: stateAdminShutdown}, fault.CommitUnknown},
+		{"a crash proves nothing", &pgconn.PgError{SeverityUnlocalized: "PANIC"}, fault.CommitUnknown},
+		{"an end of the stream", io.ErrUnexpectedEOF, fault.CommitUnknown},
+		{"a deadline", context.DeadlineExceeded, fault.CommitUnknown},
+		{"a rollback instead", pgx.ErrTxCommitRollback, fault.Internal},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := fault.KindOf(commitOutcome(tt.err)); got != tt.kind {
+				t.Errorf("got %q, want %q", got, tt.kind)
+			}
+		})
+	}
+}
+
+func TestTranslate(t *testing.T) {
+	state := func(code, constraint string) error { return &pgconn.PgError{Code: code, ConstraintName: constraint} }
+	for _, tt := range []struct {
+		name string
+		err  error
+		kind fault.Kind
+	}{
+		{"nothing", nil, ""},
+		{"a fault stays", fault.New(fault.Forbidden, "no"), fault.Forbidden},
+		{"a name that is taken", state(stateUniqueViolation, "tables_name_key"), fault.AlreadyExists},
+		{"a place that is taken", state(stateUniqueViolation, "locations_pkey"), fault.BadRequest},
+		{"a namespace that is gone", state(stateForeignKeyViolation, "tables_namespace_fkey"), fault.NoSuchNamespace},
+		{"an event that is taken", state(stateUniqueViolation, "events_pkey"), fault.CommitRace},
+		{"a constraint that nobody named", state(stateUniqueViolation, "tables_pkey"), fault.Internal},
+		{"U+0000 in a name", state(stateBadText, ""), fault.BadRequest},
+		{"U+0000 in a property", state(stateBadJSONText, ""), fault.BadRequest},
+		{"a name that no index holds", state(stateLimitExceeded, ""), fault.BadRequest},
+		{"a starting database", state(stateCannotConnectNow, ""), fault.Busy},
+		{"too many connections", state(stateTooManyConnections, ""), fault.Busy},
+		{"an old schema", state(stateUndefinedTable, ""), fault.Internal},
+		{"an ended request", context.Canceled, fault.Busy},
+		{"a broken connection", io.ErrUnexpectedEOF, fault.Busy},
+		{"a defect", errors.New("boom"), fault.Internal},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := fault.KindOf(translate(tt.err)); got != tt.kind {
+				t.Errorf("got %q, want %q", got, tt.kind)
+			}
+		})
+	}
+}
