@@ -38,7 +38,7 @@ func passed(t *testing.T, out string) {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	last := lines[len(lines)-1]
 	if !strings.HasSuffix(last, " 0 failed") || strings.HasPrefix(last, "0 passed") {
-		t.Fatalf("%s", tail(out))
+		t.Fatalf("%s", tail(out, 60))
 	}
 	t.Log(last)
 }

@@ -94,7 +94,7 @@ func TestStory_SparkOutlivesItsCredentials(t *testing.T) {
 	sp.env = append(sp.env, "SPARK_IO=org.apache.iceberg.aws.s3.S3FileIO")
 	out := sp.run(t, s, "stories/long_spark.py", "long.job", fmt.Sprint(longJobSeconds))
 	if !strings.Contains(out, "inserts ") {
-		t.Fatal(tail(out))
+		t.Fatal(tail(out, 60))
 	}
 	s.stop()
 	unchanged := strings.Count(s.log.String(), "status=304") + strings.Count(s.log.String(), `"status":304`)

@@ -309,7 +309,7 @@ func (e engine) run(t testing.TB, s *server, script string, args ...string) stri
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s %s %v: %v\n%s\nserver:\n%s", e.name, script, args, err, tail(out.String()), tail(s.log.String()))
+		t.Fatalf("%s %s %v: %v\n%s\nserver:\n%s", e.name, script, args, err, tail(out.String(), 60), tail(s.log.String(), 12))
 	}
 	return out.String()
 }
@@ -351,10 +351,11 @@ func (s *server) catalogd(t testing.TB, args ...string) string {
 	return string(out)
 }
 
-func tail(text string) string {
+// tail gives the last lines of a text.
+func tail(text string, linesMax int) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	if len(lines) > 60 {
-		lines = append([]string{fmt.Sprintf("(%d lines before)", len(lines)-60)}, lines[len(lines)-60:]...)
+	if over := len(lines) - linesMax; over > 0 {
+		lines = append([]string{fmt.Sprintf("(%d lines before)", over)}, lines[over:]...)
 	}
 	return strings.Join(lines, "\n")
 }

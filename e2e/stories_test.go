@@ -44,7 +44,7 @@ func wantLines(t *testing.T, out string, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
 		if !strings.Contains("\n"+out, "\n"+line+"\n") {
-			t.Errorf("no line %q in\n%s", line, tail(out))
+			t.Errorf("no line %q in\n%s", line, tail(out, 60))
 		}
 	}
 }
@@ -72,7 +72,7 @@ func smallDemo(t *testing.T, store string) {
 	cmd.Env = append(cleanEnv(), "DEMO_ROWS=400000", "DEMO_EXIT=1", "DEMO_STORE="+store, "DEMO_DATA="+dir,
 		"DEMO_RESULT="+result, "CATALOGD_BIN="+binary(t))
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("demo: %v\n%s", err, tail(string(out)))
+		t.Fatalf("demo: %v\n%s", err, tail(string(out), 60))
 	}
 	raw, err := os.ReadFile(result)
 	if err != nil {

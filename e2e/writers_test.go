@@ -63,7 +63,7 @@ func TestStory_WritersDuringCompaction(t *testing.T) {
 	}
 	for i, cmd := range running {
 		if err := cmd.Wait(); err != nil {
-			t.Errorf("a writer ended with %v\n%s", err, tail(outs[i].String()))
+			t.Errorf("a writer ended with %v\n%s", err, tail(outs[i].String(), 60))
 		}
 	}
 	acknowledged, lost := map[string]int{}, 0
