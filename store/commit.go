@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"catalogd/catalog"
+	"catalogd/internal/crash"
 	"catalogd/internal/fault"
 )
 
@@ -128,6 +129,7 @@ func movePointers(ctx context.Context, tx pgx.Tx, changes []catalog.PointerChang
 			return whyNotMoved(ctx, tx, c)
 		}
 	}
+	crash.Point("commit-in-transaction")
 	return nil
 }
 
