@@ -2,15 +2,18 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"catalogd/api"
 	"catalogd/auth"
-	"catalogd/catalog"
+	"catalogd/catalog/catalogtest"
 	"catalogd/internal/fault"
+	"catalogd/vending"
 )
 
 // The metadata's text goes out as it is: 19-digit ids, unknown members, zeros and empty lists.
@@ -42,8 +45,11 @@ func TestTrap08_MetadataIsNotEncodedAgain(t *testing.T) {
 		}
 	}
 	pointer := d.send(t, "GET", namespacesOfLake+"/a/tables/t", "").json()["metadata-location"].(string)
-	stored := string(l.files.bodies[pointer])
-	if a := d.send(t, "GET", namespacesOfLake+"/a/tables/t", ""); !strings.Contains(a.body, `"metadata":`+stored+`,"config"`) {
+	stored, err := l.files.ReadMetadata(t.Context(), vending.FilePlace{Scope: vending.Scope{Location: location}, Path: pointer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := d.send(t, "GET", namespacesOfLake+"/a/tables/t", ""); !strings.Contains(a.body, `"metadata":`+string(stored)+`,"config"`) {
 		t.Errorf("the answer does not hold the file's text as it is")
 	}
 }
@@ -61,23 +67,10 @@ func TestTrap43_BigAnswersAreCompressed(t *testing.T) {
 	}
 }
 
-// failing is a store whose commits end as told.
-type failing struct {
-	catalog.Store
-	commit error
-}
-
-func (s *failing) CommitPointers(context.Context, []catalog.PointerChange, catalog.Fence) error {
-	return s.commit
-}
+const setProperty = `{"requirements":[],"updates":[{"action":"set-properties","updates":{"k":"v"}}]}`
 
 // A commit that was refused after its file was written takes the file with it; no answer asks to send it again.
-func TestTrap01_CommitFailuresByOutcome(t *testing.T) {
-	l := newLake(t)
-	l.door.mustCreateNamespace(t, "a")
-	l.door.mustCreateTable(t, "a", "t")
-	broken := &failing{Store: l.store}
-	d := newDoor(t, Config{Service: l.newService(broken)})
+func TestTrap01_RefusedCommitsLeaveNothing(t *testing.T) {
 	for _, c := range []struct {
 		err    error
 		status int
@@ -87,15 +80,89 @@ func TestTrap01_CommitFailuresByOutcome(t *testing.T) {
 		{fault.New(fault.VersionConflict, "the lease is gone"), 409, "CommitFailedException"},
 		{fault.New(fault.Internal, "disk"), 500, "InternalServerError"},
 	} {
-		broken.commit = c.err
-		files := len(l.files.bodies)
-		a := d.expect(t, "POST", namespacesOfLake+"/a/tables/t",
-			`{"requirements":[],"updates":[{"action":"set-properties","updates":{"k":"v"}}]}`, c.status, c.kind)
+		l := newLake(t)
+		l.mustCreateNamespace(t, "a")
+		l.mustCreateTable(t, "a", "t")
+		events, files := l.traces()
+		l.store.Inject(func(method string, _ int) (f catalogtest.Failure) {
+			if method == "CommitPointers" {
+				f.Err = c.err
+			}
+			return f
+		})
+		a := l.expect(t, "POST", namespacesOfLake+"/a/tables/t", setProperty, c.status, c.kind)
 		if a.header.Get("Retry-After") != "" {
 			t.Errorf("%v: a client would send the commit again", c.err)
 		}
-		if len(l.files.bodies) != files {
-			t.Errorf("%v: the file of a refused commit stayed", c.err)
+		if eventsNow, filesNow := l.traces(); eventsNow != events || filesNow != files {
+			t.Errorf("%v: left %d events and %d files", c.err, eventsNow-events, filesNow-files)
+		}
+	}
+}
+
+// The database's answer to a commit is lost. Whether it had landed or not, the client gets 200 and it is there once.
+func TestTrap02_LostAnswersAreSettled(t *testing.T) {
+	for _, landed := range []bool{true, false} {
+		l := newLake(t)
+		l.mustCreateNamespace(t, "a")
+		l.mustCreateTable(t, "a", "t")
+		_, files := l.traces()
+		l.store.Inject(catalogtest.LoseAnswer("CommitPointers", 1, landed))
+		l.expect(t, "POST", namespacesOfLake+"/a/tables/t", setProperty, 200, "")
+		a := l.expect(t, "GET", namespacesOfLake+"/a/tables/t", "", 200, "")
+		if !strings.Contains(a.body, `"k":"v"`) {
+			t.Errorf("landed %v: the commit is not there: %s", landed, a.body)
+		}
+		commits := 0
+		for _, e := range l.store.Events() {
+			if e.Operation == "commit-table" {
+				commits++
+			}
+		}
+		if _, filesNow := l.traces(); commits != 1 || filesNow != files+1 {
+			t.Errorf("landed %v: %d commits and %d files", landed, commits, filesNow-files)
+		}
+	}
+}
+
+// Every call to the store fails once, on every route: the answer is an error of the right shape or a success, and a
+// mutation that was not acknowledged has left nothing.
+func TestFaults_EveryCallOfEveryRoute(t *testing.T) {
+	for _, e := range (&handlers{}).served() {
+		if e.Access == api.Public {
+			continue
+		}
+		for n := 1; ; n++ {
+			l := newLake(t)
+			l.mustCreateNamespace(t, "a")
+			l.mustCreateNamespace(t, "aempty")
+			l.mustCreateTable(t, "a", "t")
+			events, _ := l.traces()
+			calls := 0
+			l.store.Inject(func(_ string, number int) (f catalogtest.Failure) {
+				calls = number
+				if number == n {
+					f.Err = fault.Wrap(fault.Busy, errors.New("hidden cause"), "the database does not answer")
+				}
+				return f
+			})
+			target, body := requestOf(e, "a")
+			a := l.send(t, e.Method, target, body)
+			if strings.Contains(a.body, "hidden cause") {
+				t.Errorf("%s, call %d: the cause went to the client: %s", e.Operation, n, a.body)
+			}
+			if calls < n {
+				break // nothing failed any more
+			}
+			if a.status == 200 || a.status == 204 {
+				continue
+			}
+			if a.status != 503 && a.status != 500 && a.status != 409 {
+				t.Errorf("%s, call %d: %d %s", e.Operation, n, a.status, a.body)
+			}
+			if eventsNow, _ := l.traces(); eventsNow != events {
+				t.Errorf("%s, call %d: answered %d and left %d events", e.Operation, n, a.status, eventsNow-events)
+			}
 		}
 	}
 }

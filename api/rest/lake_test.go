@@ -4,9 +4,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"os"
-	"path"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,46 +12,34 @@ import (
 	"catalogd/auth"
 	"catalogd/authz"
 	"catalogd/catalog"
+	"catalogd/catalog/catalogtest"
 	"catalogd/internal/fault"
-	"catalogd/internal/pgserver/pgtest"
-	"catalogd/store"
 	"catalogd/vending"
 	"catalogd/vending/local"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Run(m, store.Migrate)) }
-
 // lake is a service with one warehouse, "lake", and its door. ann may do everything, nobody nothing.
 type lake struct {
 	*door
-	store   *store.Store
-	watched *watchedStore
-	files   *memoryFiles
+	store *catalogtest.Store
+	files *catalogtest.Metadata
 }
 
 func newLake(t *testing.T) *lake {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Config{URL: pgtest.Database(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	l := &lake{store: s, files: &memoryFiles{bodies: map[string][]byte{}}}
+	l := &lake{store: catalogtest.NewStore(), files: catalogtest.NewMetadata()}
 	l.addPrincipal(t, "ann", "service_admin")
 	l.addPrincipal(t, "nobody", "")
 	l.addWarehouse(t, "lake")
-	l.watched = &watchedStore{Store: s}
-	l.door = newDoor(t, Config{Service: l.newService(l.watched)})
+	l.door = newDoor(t, Config{Service: catalog.New(catalog.Config{
+		Store: l.store, Admin: l.store, Metadata: l.files, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Providers: map[string]vending.Provider{"FILE": local.Provider{}, "S3": fakeVendor{}},
+	})})
 	return l
 }
 
-// newService makes a service over the lake's files and the store given.
-func (l *lake) newService(s catalog.Store) *catalog.Service {
-	return catalog.New(catalog.Config{
-		Store: s, Admin: l.store, Metadata: l.files, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Providers: map[string]vending.Provider{"FILE": local.Provider{}, "S3": fakeVendor{}},
-	})
-}
+// traces counts what mutations leave behind: events in the store and metadata files.
+func (l *lake) traces() (events, files int) { return len(l.store.Events()), len(l.files.Files()) }
 
 func fact(operation string) catalog.Fact {
 	return catalog.Fact{ID: uuid.New(), At: time.Now(), Operation: operation}
@@ -131,47 +116,6 @@ func (l *lake) letRead(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 }
-
-// memoryFiles keeps metadata files in memory and counts what is written.
-type memoryFiles struct {
-	mu      sync.Mutex
-	bodies  map[string][]byte
-	written int
-}
-
-func (m *memoryFiles) WriteMetadata(_ context.Context, at vending.FilePlace, body []byte) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if _, there := m.bodies[at.Path]; there {
-		return fault.New(fault.Internal, "%s is there already", path.Base(at.Path))
-	}
-	m.bodies[at.Path] = append([]byte(nil), body...)
-	m.written++
-	return nil
-}
-
-func (m *memoryFiles) ReadMetadata(_ context.Context, at vending.FilePlace) ([]byte, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	body, there := m.bodies[at.Path]
-	if !there {
-		return nil, fault.New(fault.FileNotFound, "File does not exist: %s", at.Path)
-	}
-	return body, nil
-}
-
-func (m *memoryFiles) StatMetadata(ctx context.Context, at vending.FilePlace) error {
-	_, err := m.ReadMetadata(ctx, at)
-	return err
-}
-
-func (m *memoryFiles) RemoveMetadata(_ context.Context, at vending.FilePlace) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.bodies, at.Path)
-}
-
-func (m *memoryFiles) PrepareTable(context.Context, vending.FilePlace) error { return nil }
 
 // fakeVendor vends keys that say what they are for.
 type fakeVendor struct{}

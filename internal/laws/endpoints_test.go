@@ -9,6 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"catalogd/api"
+	"catalogd/api/manage"
 	"catalogd/api/rest"
 	"catalogd/openapi"
 )
@@ -69,6 +70,30 @@ func TestLaw_CatalogRowsAndThePinnedDocumentAgree(t *testing.T) {
 	}
 }
 
+func TestLaw_ManagementRowsAndOurDocumentAgree(t *testing.T) {
+	described := describedPaths(t, openapi.ManagementFile)
+	var rows []string
+	for _, e := range manage.Endpoints(manage.Config{}) {
+		rows = append(rows, e.Method+" "+e.Pattern)
+	}
+	for _, row := range rows {
+		if !slices.ContainsFunc(described, func(d string) bool { return sameRoute(d, row) }) {
+			t.Errorf("%s is served and not described by %s", row, openapi.ManagementFile)
+		}
+	}
+	for _, d := range described {
+		if !slices.ContainsFunc(rows, func(row string) bool { return sameRoute(d, row) }) {
+			t.Errorf("%s is described by %s and not served", d, openapi.ManagementFile)
+		}
+	}
+}
+
+// sameRoute compares a document's path, which may leave out the server's base, with a row's.
+func sameRoute(described, row string) bool {
+	method, path, _ := strings.Cut(described, " ")
+	return described == row || row == method+" "+api.ManagementBase+path
+}
+
 var operationName = regexp.MustCompile(`^[a-z]+(-[a-z0-9]+)+$`)
 
 func TestLaw_OperationsAreNamed(t *testing.T) {
@@ -105,5 +130,6 @@ func TestLaw_OnlyTheseRoutesArePublic(t *testing.T) {
 
 // allEndpoints are the rows of every door.
 func allEndpoints() []api.Endpoint {
-	return append(rest.Endpoints(rest.Config{}), api.RootEndpoint())
+	rows := append(rest.Endpoints(rest.Config{}), manage.Endpoints(manage.Config{})...)
+	return append(rows, api.RootEndpoint())
 }
