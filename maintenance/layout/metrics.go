@@ -295,7 +295,7 @@ func singleValue(itype iceberg.PrimitiveType, plain []byte) []byte {
 		if _, boolean := itype.(iceberg.BooleanType); boolean && len(plain) > 0 && plain[0] != 0 {
 			return []byte{1}
 		}
-		return append([]byte(nil), plain...)
+		return append([]byte{}, plain...) // an empty string is a bound; nil is none
 	}
 	high, low := decimalBound(zorder.Type{Kind: zorder.Decimal, Precision: d.Precision()}, plain)
 	var b [16]byte

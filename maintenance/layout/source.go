@@ -85,9 +85,19 @@ func (s *source) learn(footer *metadata.FileMetaData) {
 	}
 }
 
-// with opens the input, hands its reader to f and closes it. A decoder that stumbles over broken bytes may panic; that is
-// an error of the input, not of the program.
-func (s *source) with(ctx context.Context, f func(r *file.Reader) error) (err error) {
+// guard runs the Parquet library on an input's bytes. A decoder that stumbles over broken bytes may panic; that is an
+// error of the input, not of the program.
+func guard(decode func() error) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("it can't be decoded: %v", cause)
+		}
+	}()
+	return decode()
+}
+
+// with opens the input, hands its reader to f and closes it.
+func (s *source) with(ctx context.Context, f func(r *file.Reader) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -96,11 +106,6 @@ func (s *source) with(ctx context.Context, f func(r *file.Reader) error) (err er
 		return fmt.Errorf("open %s: %w", s.Path, err)
 	}
 	defer opened.Close()
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("data file %s can't be decoded: %v", s.Path, cause)
-		}
-	}()
 	properties := parquet.NewReaderProperties(memory.DefaultAllocator)
 	if buffer := s.streamBuffer(); buffer > 0 {
 		properties.BufferedStreamEnabled, properties.BufferSize = true, buffer
@@ -109,7 +114,12 @@ func (s *source) with(ctx context.Context, f func(r *file.Reader) error) (err er
 	if s.footer != nil {
 		options = append(options, file.WithMetadata(s.footer))
 	}
-	reader, err := file.NewParquetReader(io.NewSectionReader(opened, 0, s.Size), options...)
+	var reader *file.Reader
+	err = guard(func() error {
+		var err error
+		reader, err = file.NewParquetReader(io.NewSectionReader(opened, 0, s.Size), options...)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("data file %s: %w", s.Path, err)
 	}
@@ -191,24 +201,22 @@ func (s *source) read(ctx context.Context, r *file.Reader, p *plan, request read
 			properties.SetReadDict(mapped.firstLeaf[at], true)
 		}
 	}
-	reader, err := pqarrow.NewFileReader(r, properties, memory.DefaultAllocator)
-	if err != nil {
-		return err
-	}
-	// The types follow from the Parquet schema alone; an Arrow schema that the writer left in the footer would bring in
-	// types that no one here asked for.
-	if reader.Manifest, err = pqarrow.NewSchemaManifest(r.MetaData().Schema, nil, &properties); err != nil {
-		return err
-	}
-	records, err := reader.GetRecordReader(ctx, leaves, []int{request.rowGroup})
-	if err != nil {
+	var records pqarrow.RecordReader
+	if err := guard(func() error { records, err = openRecords(ctx, r, properties, leaves, request.rowGroup); return err }); err != nil {
 		return err
 	}
 	defer records.Release()
 	firstRow := rg.firstRow
-	for records.Next() {
+	for {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		more := false
+		if err := guard(func() error { more = records.Next(); return records.Err() }); err != nil {
+			return err
+		}
+		if !more {
+			break
 		}
 		record := records.RecordBatch()
 		b := &batch{rows: int(record.NumRows()), firstRow: firstRow, columns: make([]*vec, len(p.columns))}
@@ -222,13 +230,23 @@ func (s *source) read(ctx context.Context, r *file.Reader, p *plan, request read
 			return err
 		}
 	}
-	if err := records.Err(); err != nil {
-		return err
-	}
 	if got := firstRow - rg.firstRow; got != rg.rows {
 		return fmt.Errorf("row group %d has %d rows, its footer says %d", request.rowGroup, got, rg.rows)
 	}
 	return nil
+}
+
+func openRecords(ctx context.Context, r *file.Reader, properties pqarrow.ArrowReadProperties, leaves []int, rowGroup int) (pqarrow.RecordReader, error) {
+	reader, err := pqarrow.NewFileReader(r, properties, memory.DefaultAllocator)
+	if err != nil {
+		return nil, err
+	}
+	// The types follow from the Parquet schema alone; an Arrow schema that the writer left in the footer would bring in
+	// types that no one here asked for.
+	if reader.Manifest, err = pqarrow.NewSchemaManifest(r.MetaData().Schema, nil, &properties); err != nil {
+		return nil, err
+	}
+	return reader.GetRecordReader(ctx, leaves, []int{rowGroup})
 }
 
 // readNulls stands for reading columns that the file doesn't have.

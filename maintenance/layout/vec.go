@@ -91,9 +91,6 @@ func arrayBytes(d arrow.ArrayData) int64 {
 	for _, child := range d.Children() {
 		size += arrayBytes(child)
 	}
-	if d.Dictionary() != nil {
-		size += arrayBytes(d.Dictionary())
-	}
 	return size
 }
 
