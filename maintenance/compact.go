@@ -27,12 +27,13 @@ const (
 
 // Reason codes of how jobs end, beside those of plans.
 const (
-	CodeDone       = "done"
-	CodeTableGone  = "table-gone"
-	CodeConflict   = "conflict"   // other commits kept taking the files
-	CodeAttempts   = "attempts"   // the job ended its workers too often
-	CodeError      = "error"      // see the message
-	CodeUnverified = "unverified" // the rewrite's rows did not add up; nothing was committed
+	CodeDone        = "done"
+	CodeTableGone   = "table-gone"
+	CodeConflict    = "conflict"    // other commits kept taking the files
+	CodeAttempts    = "attempts"    // the job ended its workers too often
+	CodeError       = "error"       // see the message
+	CodeUnsupported = "unsupported" // files hold what the engine does not rewrite
+	CodeUnverified  = "unverified"  // the rewrite's rows did not add up; nothing was committed
 )
 
 // compaction is one claim of a compaction job at work.
@@ -51,6 +52,7 @@ type compaction struct {
 	outcome Outcome
 
 	replacements []*replacement
+	skipped      string // why the last group was skipped
 	ledger       *ledger
 	shown        atomic.Int64 // time of the last progress, in nanoseconds
 }
@@ -67,18 +69,21 @@ type environment struct {
 	now      func() time.Time
 }
 
+// rowLineageVersion is the format version from which every row has an id that outlives its file.
+const rowLineageVersion = 3
+
 // ClusterFunc rewrites one partition's files; layout.Cluster in production.
 type ClusterFunc func(ctx context.Context, j layout.Job) (layout.Result, error)
 
 // replacement is one group's work: these files out, those in.
 type replacement struct {
-	group   Group
-	old     []iceberg.DataFile
-	oldSize int64
-	added   []iceberg.DataFile
-	rows    int64
-	dropped bool
-	result  layout.Result
+	group    Group
+	old      []iceberg.DataFile
+	sequence []int64 // data sequence numbers of the old files
+	added    []iceberg.DataFile
+	rows     int64
+	dropped  bool
+	result   layout.Result
 }
 
 // run works until the job has an end. An error means that it has none yet.
@@ -181,23 +186,38 @@ func (c *compaction) rewrite(ctx context.Context) error {
 		total += max(g.Bytes, 1)
 	}
 	for _, g := range c.plan.Groups {
-		r := &replacement{group: g, rows: g.Rows, oldSize: g.Bytes}
+		r := &replacement{group: g, rows: g.Rows}
 		for _, p := range g.Files {
-			r.old = append(r.old, files[p])
+			r.old, r.sequence = append(r.old, files[p].DataFile()), append(r.sequence, files[p].SequenceNum())
 		}
 		share := func(part float64) float64 { return (float64(done) + part*float64(max(g.Bytes, 1))) / float64(total) }
-		if err := c.rewriteGroup(ctx, r, writer, share); err != nil {
+		err := c.rewriteGroup(ctx, r, writer, share)
+		switch {
+		case fault.Is(err, fault.Unsupported) || fault.Is(err, fault.Validation):
+			c.skip(r, err)
+		case err != nil:
 			return fmt.Errorf("rewrite %d files of %s: %w", len(g.Files), c.ref.Ident, err)
+		default:
+			c.replacements = append(c.replacements, r)
 		}
-		c.replacements = append(c.replacements, r)
 		done += max(g.Bytes, 1)
+	}
+	if len(c.replacements) == 0 {
+		return refusal{Reason{CodeUnsupported, c.skipped}}
 	}
 	crash.Point("compact-data-written")
 	return nil
 }
 
+// skip leaves a group as it is because its files hold something that the engine does not rewrite; the other groups
+// need not suffer for it.
+func (c *compaction) skip(r *replacement, err error) {
+	c.skipped = fault.Message(err)
+	c.plan.Skipped[CodeUnsupported] += int64(len(r.old))
+}
+
 // findFiles reads the manifest entries of the planned files again, whole.
-func (c *compaction) findFiles(ctx context.Context) (map[string]iceberg.DataFile, error) {
+func (c *compaction) findFiles(ctx context.Context) (map[string]iceberg.ManifestEntry, error) {
 	wanted := map[string]bool{}
 	for _, g := range c.plan.Groups {
 		for _, p := range g.Files {
@@ -208,7 +228,7 @@ func (c *compaction) findFiles(ctx context.Context) (map[string]iceberg.DataFile
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[string]iceberg.DataFile, len(wanted))
+	found := make(map[string]iceberg.ManifestEntry, len(wanted))
 	for _, m := range manifests {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -220,8 +240,8 @@ func (c *compaction) findFiles(ctx context.Context) (map[string]iceberg.DataFile
 			if err != nil {
 				return nil, fmt.Errorf("read manifest %s: %w", m.FilePath(), err)
 			}
-			if d := e.DataFile(); wanted[d.FilePath()] {
-				found[d.FilePath()] = d
+			if p := e.DataFile().FilePath(); wanted[p] {
+				found[p] = e
 			}
 		}
 	}
@@ -236,8 +256,9 @@ func (c *compaction) rewriteGroup(ctx context.Context, r *replacement, w layout.
 	job := layout.Job{
 		Schema: c.view.meta.CurrentSchema(), Curve: zorder.Curve(c.plan.Target.Curve), Writer: w,
 		MemoryBytes: c.env.memory, Workers: c.env.workers, SpillDir: c.env.spillDir,
-		Create: func(ctx context.Context, _ int) (layout.Output, error) { return c.createFile(ctx, r) },
-		Remove: func(_ context.Context, p string) { _ = c.view.files.Remove(p) },
+		RowLineage: c.view.meta.Version() >= rowLineageVersion,
+		Create:     func(ctx context.Context, _ int) (layout.Output, error) { return c.createFile(ctx, r) },
+		Remove:     func(_ context.Context, p string) { _ = c.view.files.Remove(p) },
 		Progress: func(p layout.Phase, fraction float64) {
 			c.showSometimes(ctx, share(phaseShare(p, fraction)))
 		},
@@ -245,9 +266,9 @@ func (c *compaction) rewriteGroup(ctx context.Context, r *replacement, w layout.
 	for _, col := range c.plan.Target.Columns {
 		job.Columns = append(job.Columns, col.FieldID)
 	}
-	for _, d := range r.old {
+	for i, d := range r.old {
 		job.Inputs = append(job.Inputs, layout.Input{
-			Path: d.FilePath(), Size: d.FileSizeBytes(),
+			Path: d.FilePath(), Size: d.FileSizeBytes(), FirstRowID: d.FirstRowID(), DataSequenceNumber: r.sequence[i],
 			Open: func(context.Context) (layout.File, error) { return c.view.files.Open(d.FilePath()) },
 		})
 	}

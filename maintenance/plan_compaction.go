@@ -143,10 +143,8 @@ func PlanCompaction(f Facts, s Settings, record LayoutRecord, w Wish) Plan {
 // refuseTable names what this planner does not do, rather than doing it wrongly.
 func refuseTable(f Facts) (Reason, bool) {
 	switch {
-	case f.FormatVersion == 3:
-		return Reason{CodeRowLineage, "the table has format version 3: compaction would have to keep each row's _row_id and does not yet; compact it with an engine that does (Spark rewrite_data_files), or switch its maintenance off"}, true
 	case f.FormatVersion < 1 || f.FormatVersion > 3:
-		return Reason{CodeFormatVersion, fmt.Sprintf("the table has format version %d; versions 1 and 2 are compacted", f.FormatVersion)}, true
+		return Reason{CodeFormatVersion, fmt.Sprintf("the table has format version %d; versions 1 to 3 are compacted", f.FormatVersion)}, true
 	case f.Encrypted:
 		return Reason{CodeEncrypted, "the table is encrypted: its files cannot be rewritten without its keys"}, true
 	case f.DeleteFiles > 0:
@@ -164,6 +162,9 @@ func refuseTable(f Facts) (Reason, bool) {
 		if file.SpecID != f.Spec.ID() {
 			return Reason{CodeOldSpecs, fmt.Sprintf("the partition spec has changed and files of spec %d are still there (now %d): %s; rewrite them with an engine (Spark rewrite_data_files)",
 				file.SpecID, f.Spec.ID(), file.Path)}, true
+		}
+		if f.FormatVersion == 3 && !file.HasRowIDs {
+			return Reason{CodeRowLineage, fmt.Sprintf("rows of %s have no _row_id yet, since the table was upgraded to format version 3 and not written since; any write assigns them, and then compaction keeps them", file.Path)}, true
 		}
 	}
 	return Reason{}, false

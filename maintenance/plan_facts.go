@@ -36,6 +36,7 @@ type FileFacts struct {
 	RowGroups int64
 	Parquet   bool
 	Encrypted bool
+	HasRowIDs bool // format version 3: the file's first row id is known
 	Lower     map[int]string
 	Upper     map[int]string
 }

@@ -24,7 +24,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the planner says into the 
 //	table version=2 spec=factory_id order=sensor_id,measured_at     begins a table
 //	prop KEY=VALUE, set KEY=VALUE                                   table properties, stored settings
 //	files 5 part=F1 rows=1000 mb=2 sensor=a..z time=0..9            adds data files; also run=N spec=N format=avro
-//	                                                                encrypted outside twice
+//	                                                                encrypted outside twice ids=no
 //	deletes 3, encrypted, pending NAME                              facts of the table
 //	plan on-demand, plan automatic last=30s                         plans
 //	apply                                                           puts the last plan's outputs in place
@@ -214,7 +214,7 @@ func (s *scenario) files(count string, args map[string]string) {
 		f := FileFacts{
 			Path: fmt.Sprintf("%s/data/%05d.parquet", s.facts.Location, s.n), SpecID: s.facts.Spec.ID(), Partition: args["part"],
 			Rows: int64(s.number(args["rows"])), Bytes: int64(s.number(args["mb"])) << 20, RowGroups: 1,
-			Parquet: args["format"] == "", Lower: map[int]string{}, Upper: map[int]string{},
+			Parquet: args["format"] == "", HasRowIDs: args["ids"] == "", Lower: map[int]string{}, Upper: map[int]string{},
 		}
 		if run, ok := args["run"]; ok {
 			f.Path = s.facts.Location + "/data/" + DataFileName(Lease{JobID: runID(s.number(run)), Epoch: 1}, s.n)

@@ -131,19 +131,42 @@ func (c *compaction) prepare(ctx context.Context) (*pending, error) {
 		return nil, err
 	}
 	crash.Point("compact-manifests")
-	var body bytes.Buffer
-	sequence := p.snapshot.SequenceNumber
-	if err := iceberg.WriteManifestList(c.view.meta.Version(), &body, p.snapshot.SnapshotID, p.snapshot.ParentSnapshotID,
-		&sequence, c.view.meta.NextRowID(), list); err != nil {
+	body, err := c.manifestList(p, list)
+	if err != nil {
 		return nil, fmt.Errorf("make the manifest list: %w", err)
 	}
 	p.list = c.manifestFolder() + "/" + manifestListName(c.lease, p.snapshot.SnapshotID, try)
-	if err := c.writeFile(ctx, p.list, body.Bytes()); err != nil {
+	if err := c.writeFile(ctx, p.list, body); err != nil {
 		return nil, err
 	}
 	p.snapshot.ManifestList = p.list
 	crash.Point("compact-manifest-list")
 	return p, nil
+}
+
+// manifestList encodes the list. In format version 3 it assigns row ids to the new manifests, and the snapshot says
+// how many: no row gets one of them, since the files carry the ids of their rows, but the range must be reserved.
+func (c *compaction) manifestList(p *pending, list []iceberg.ManifestFile) ([]byte, error) {
+	var body bytes.Buffer
+	if c.view.meta.Version() < rowLineageVersion {
+		sequence := p.snapshot.SequenceNumber
+		err := iceberg.WriteManifestList(c.view.meta.Version(), &body, p.snapshot.SnapshotID, p.snapshot.ParentSnapshotID, &sequence, 0, list)
+		return body.Bytes(), err
+	}
+	first := c.view.meta.NextRowID()
+	w, err := iceberg.NewManifestListWriterV3(&body, p.snapshot.SnapshotID, p.snapshot.SequenceNumber, first, p.snapshot.ParentSnapshotID)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.AddManifests(list); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	assigned := *w.NextRowID() - first
+	p.snapshot.FirstRowID, p.snapshot.AddedRows = &first, &assigned
+	return body.Bytes(), nil
 }
 
 // newSnapshot begins a snapshot on the view's head.

@@ -229,7 +229,7 @@ func factsOf(d iceberg.DataFile, t Target) FileFacts {
 		Path: d.FilePath(), SpecID: int(d.SpecID()), Partition: partitionKey(d), Rows: d.Count(), Bytes: d.FileSizeBytes(),
 		RowGroups: max(1, int64(len(d.SplitOffsets()))),
 		Parquet:   strings.EqualFold(string(d.FileFormat()), string(iceberg.ParquetFile)),
-		Encrypted: len(d.KeyMetadata()) > 0,
+		Encrypted: len(d.KeyMetadata()) > 0, HasRowIDs: d.FirstRowID() != nil,
 	}
 	if len(t.Columns) == 0 {
 		return f

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -48,6 +49,7 @@ const (
 	retryDelayMin    = 5 * time.Second  // of a job that failed for a reason that may pass
 	retryDelayMax    = 2 * time.Minute  //
 	failedLookDelay  = 5 * time.Minute  // before an automatic job is tried again after one failed for good
+	refusedLookDelay = time.Hour        // after one found that the files cannot be rewritten
 	releaseMax       = 10 * time.Second // for giving a job back when the worker ends
 	errorDelayMax    = 30 * time.Second // between polls while the database does not answer
 )
@@ -247,8 +249,15 @@ type cleaner interface {
 	removeOwn(ctx context.Context, keep map[string]bool)
 }
 
-// execute runs the job. The cleaner is nil when nothing was written.
-func (w *Worker) execute(ctx context.Context, claim *Claim) (Finish, cleaner, error) {
+// execute runs the job. The cleaner is nil when nothing was written. A defect that panics ends the attempt and not the
+// server; where it happened nobody knows, so it counts as an unknown outcome and nothing is removed here.
+func (w *Worker) execute(ctx context.Context, claim *Claim) (end Finish, files cleaner, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			w.log.ErrorContext(ctx, "a maintenance job panicked", "job", claim.Job.ID, "cause", cause, "stack", string(debug.Stack()))
+			end, files, err = Finish{}, nil, fmt.Errorf("%w: defect in the server: %v", errUnknown, cause)
+		}
+	}()
 	if claim.Table == nil {
 		return Finish{State: Failed, Outcome: claim.Job.Outcome, Reason: Reason{CodeTableGone, "the table was dropped"}}, nil, nil
 	}
@@ -257,7 +266,10 @@ func (w *Worker) execute(ctx context.Context, claim *Claim) (Finish, cleaner, er
 		return w.giveUp(ctx, claim)
 	}
 	c := w.compaction(claim)
-	end, err := c.run(ctx)
+	end, err = c.run(ctx)
+	if err != nil {
+		end.Outcome = c.outcome
+	}
 	return end, c, err
 }
 
@@ -296,7 +308,8 @@ func (w *Worker) settle(ctx context.Context, claim *Claim, end Finish, files cle
 		return w.finish(call, claim, end)
 	}
 	if errors.Is(err, errUnknown) {
-		// Whoever claims the job next has a higher epoch, so the commit has landed by then or never will.
+		// Whoever claims the job next has a higher epoch, so the commit has landed by then or never will. That claim
+		// may be one more than attemptsMax: it only settles.
 		return w.release(call, claim, Release{Delay: retryDelayMin, Reason: Reason{CodeError, err.Error()}})
 	}
 	// Every other error is certain: nothing of this claim was committed, and this claim's names are its own.
@@ -314,7 +327,7 @@ func (w *Worker) settle(ctx context.Context, claim *Claim, end Finish, files cle
 		if no.reason.Code == CodeUnverified {
 			state = Failed
 		}
-		return w.finish(call, claim, Finish{State: state, Reason: no.reason, Outcome: claim.Job.Outcome})
+		return w.finish(call, claim, Finish{State: state, Reason: no.reason, Outcome: end.Outcome, LookAfter: refusedLookDelay})
 	case errors.Is(err, errAllDropped):
 		return w.again(call, claim, Reason{CodeConflict, conflictReasons}, retryDelayMin/5)
 	case fault.Is(err, fault.NoSuchTable) || fault.Is(err, fault.NoSuchNamespace) || fault.Is(err, fault.NoSuchWarehouse):
