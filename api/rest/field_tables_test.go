@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"catalogd/authz"
 )
 
 func TestField_C001_UnknownWarehouse(t *testing.T) {
@@ -190,13 +192,25 @@ func TestField_C200_ReportsAreNotTrusted(t *testing.T) {
 	l := newLake(t)
 	l.door.mustCreateNamespace(t, "a")
 	l.door.mustCreateTable(t, "a", "t")
-	l.letRead(t, "reader")
+	l.letOnly(t, "reader", authz.TableReadData)
 	reader := l.door.as("reader")
 	reader.expect(t, "POST", namespacesOfLake+"/a/tables/t/metrics", scanReport, 204, "")
 	reader.expect(t, "DELETE", namespacesOfLake+"/a/tables/t", "", 403, "ForbiddenException")
 	if a := l.door.as("nobody").send(t, "POST", namespacesOfLake+"/a/tables/t/metrics", scanReport); a.status != 403 {
 		t.Errorf("a report without the right to read: %d", a.status)
 	}
+}
+
+// To purge takes the right on the data; the flag in any client's spelling must get there.
+func TestTrap31_PurgeIsAskedFor(t *testing.T) {
+	l := newLake(t)
+	l.mustCreateNamespace(t, "a")
+	l.mustCreateTable(t, "a", "t")
+	l.letOnly(t, "dropper", authz.TableDrop)
+	for _, flag := range []string{"true", "True"} {
+		l.as("dropper").expect(t, "DELETE", namespacesOfLake+"/a/tables/t?purgeRequested="+flag, "", 403, "ForbiddenException")
+	}
+	l.as("dropper").expect(t, "DELETE", namespacesOfLake+"/a/tables/t?purgeRequested=False", "", 204, "")
 }
 
 // Java looks for db.table.files as table "files" of namespace db.table first; only a missing table lets it go on.

@@ -95,8 +95,8 @@ func (l *lake) createWarehouse(t *testing.T, w catalog.Warehouse) {
 	}
 }
 
-// letRead makes a principal that may read the data of all tables of the warehouse lake.
-func (l *lake) letRead(t *testing.T, name string) {
+// letOnly makes a principal that has one privilege on the warehouse lake.
+func (l *lake) letOnly(t *testing.T, name string, privilege authz.Privilege) {
 	t.Helper()
 	ctx := t.Context()
 	principalRole := l.addPrincipal(t, name, name+"s")
@@ -108,7 +108,7 @@ func (l *lake) letRead(t *testing.T, name string) {
 	if err := l.store.CreateRole(ctx, role, fact("create-role")); err != nil {
 		t.Fatal(err)
 	}
-	grant := catalog.RoleGrant{Privilege: authz.TableReadData, Kind: authz.Catalog, ID: w.ID}
+	grant := catalog.RoleGrant{Privilege: privilege, Kind: authz.Catalog, ID: w.ID}
 	if err := l.store.AddGrant(ctx, role, grant, fact("add-grant")); err != nil {
 		t.Fatal(err)
 	}
