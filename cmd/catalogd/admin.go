@@ -48,6 +48,8 @@ func (k *connection) warehouseFlag(fs *flag.FlagSet) {
 type admin struct {
 	base  string // …/api/management/v1
 	token string
+	// login gets another token where there is a credential for one; nil where a token was given.
+	login func(ctx context.Context) error
 	http  *http.Client
 }
 
@@ -87,11 +89,12 @@ func (c *call) connect(ctx context.Context, k *connection) (*admin, error) {
 	default:
 		credential = c.lookup("CATALOG_CREDENTIAL")
 	}
-	return a, a.login(ctx, c, credential)
+	a.login = func(ctx context.Context) error { return a.exchange(ctx, c, credential) }
+	return a, a.login(ctx)
 }
 
-// login exchanges a client credential for a token.
-func (a *admin) login(ctx context.Context, c *call, credential string) error {
+// exchange makes a client credential into a token.
+func (a *admin) exchange(ctx context.Context, c *call, credential string) error {
 	id, secret, found := strings.Cut(credential, ":")
 	if !found {
 		return wrongUsage("no token: give --token or --credential-file, or set CATALOGD_PAT or CATALOG_CREDENTIAL=ID:SECRET")

@@ -25,6 +25,8 @@ var maintenanceVerbs = []*command{
 const (
 	jobLookMin = 100 * time.Millisecond
 	jobLookMax = 2 * time.Second
+	// jobSilenceMax is how long a server may be away before --wait gives up.
+	jobSilenceMax = 2 * time.Minute
 )
 
 // jobStatus is a job as scripts read it (docs/operations.md); raw keeps whatever else the server says.
@@ -109,9 +111,10 @@ func maintenanceRun(ctx context.Context, c *call) error {
 	return c.printJob(k.connection, status)
 }
 
-// waitForJob asks until the job has ended. An interrupt ends the waiting, not the job.
+// waitForJob asks until the job has ended. An interrupt ends the waiting, not the job. A server that restarts or a
+// token that runs out meanwhile is no end either: jobs live in the database.
 func (c *call) waitForJob(ctx context.Context, a *admin, status *jobStatus, talk bool) error {
-	shown := ""
+	shown, silentSince := "", time.Time{}
 	for delay := jobLookMin; !status.State.Final(); delay = min(2*delay, jobLookMax) {
 		if now := fmt.Sprintf("%s %s %.0f %%", status.State, status.Phase, 100*status.Progress); talk && now != shown {
 			fmt.Fprintln(c.Err, now)
@@ -123,18 +126,28 @@ func (c *call) waitForJob(ctx context.Context, a *admin, status *jobStatus, talk
 		case <-time.After(delay):
 		}
 		err := a.do(ctx, http.MethodGet, []string{"maintenance", "jobs", status.JobID}, nil, status)
-		var refused *refusal
+		if isRefusal(err, http.StatusUnauthorized) && a.login != nil {
+			err = a.login(ctx)
+		}
 		switch {
-		case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized && c.lookup("CATALOG_CREDENTIAL") != "":
-			// The job outlived the token.
-			if err := a.login(ctx, c, c.lookup("CATALOG_CREDENTIAL")); err != nil {
-				return err
-			}
-		case err != nil:
+		case err == nil:
+			silentSince = time.Time{}
+		case !passes(err):
+			return err
+		case silentSince.IsZero():
+			silentSince = time.Now()
+			fmt.Fprintf(c.Err, "%v; the job goes on, asking again\n", err)
+		case time.Since(silentSince) > jobSilenceMax:
 			return err
 		}
 	}
 	return nil
+}
+
+// passes tells whether a failure to ask may be gone at the next try: no answer, or a server that is not ready.
+func passes(err error) bool {
+	var refused *refusal
+	return !errors.As(err, &refused) || refused.Status >= http.StatusInternalServerError || refused.Status == http.StatusTooManyRequests
 }
 
 // printJob shows a job. A job that was refused or failed makes the command fail, with the reason on standard error.

@@ -1,9 +1,15 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+
+	"catalogd/maintenance"
 )
 
 func TestTableName(t *testing.T) {
@@ -71,5 +77,69 @@ func TestClientSettings_SecretsAndStorage(t *testing.T) {
 	s.print(&masked)
 	if strings.Contains(masked.String(), "it's") {
 		t.Error("a masked secret is shown")
+	}
+}
+
+// TestWaitForJob_OutlivesTokenAndServer: a token that ran out and a server that is away for a moment end no waiting;
+// a refusal does.
+func TestWaitForJob_OutlivesTokenAndServer(t *testing.T) {
+	answers := []struct {
+		status int
+		body   string
+	}{
+		{200, `{"job_id":"j","state":"running","phase":"writing","progress":0.5}`},
+		{401, `{"error":{"message":"expired","type":"NotAuthorizedException","code":401}}`},
+		{503, `{"error":{"message":"stopping","type":"ServiceUnavailableException","code":503}}`},
+		{200, `{"job_id":"j","state":"succeeded","files_before":9,"later":"kept"}`},
+	}
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a := answers[asked]
+		asked++
+		w.WriteHeader(a.status)
+		_, _ = w.Write([]byte(a.body))
+	}))
+	defer server.Close()
+	logins := 0
+	a := &admin{base: server.URL + managementPath, http: server.Client(), login: func(context.Context) error { logins++; return nil }}
+	var out, errs strings.Builder
+	c := &call{Out: &out, Err: &errs, Name: "catalogd maintenance run"}
+	status := jobStatus{JobID: "j", State: "queued"}
+	if err := c.waitForJob(t.Context(), a, &status, true); err != nil {
+		t.Fatal(err)
+	}
+	if asked != len(answers) || logins != 1 || status.State != "succeeded" {
+		t.Errorf("asked %d times, logged in %d times, state %s", asked, logins, status.State)
+	}
+	for _, want := range []string{"running writing 50 %", "stopping"} {
+		if !strings.Contains(errs.String(), want) {
+			t.Errorf("progress lacks %q: %s", want, errs.String())
+		}
+	}
+	if err := c.printJob(&connection{output: "json"}, status); err != nil || !strings.Contains(out.String(), `"later": "kept"`) {
+		t.Errorf("fields of a newer server are lost (%v): %s", err, out.String())
+	}
+	asked, answers = 0, answers[:0]
+	answers = append(answers, struct {
+		status int
+		body   string
+	}{403, `{"error":{"message":"no","type":"ForbiddenException","code":403}}`})
+	if err := c.waitForJob(t.Context(), a, &jobStatus{JobID: "j", State: "queued"}, false); !isRefusal(err, 403) {
+		t.Errorf("a refusal ended in %v", err)
+	}
+}
+
+// TestPrintJob_RefusedAndFailedEndWithOne: the reason goes to standard error, and the exit code says so.
+func TestPrintJob_RefusedAndFailedEndWithOne(t *testing.T) {
+	for state, want := range map[string]error{"succeeded": nil, "nothing_to_do": nil, "queued": nil, "refused": errFailedShown, "failed": errFailedShown} {
+		var errs strings.Builder
+		c := &call{Out: &strings.Builder{}, Err: &errs, Name: "catalogd maintenance run"}
+		status := jobStatus{State: maintenance.State(state), Reason: maintenance.Reason{Code: "code", Message: "column a is a list"}}
+		if err := c.printJob(&connection{output: "table"}, status); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", state, err, want)
+		}
+		if (want != nil) != strings.Contains(errs.String(), "column a is a list") {
+			t.Errorf("%s: standard error has %q", state, errs.String())
+		}
 	}
 }

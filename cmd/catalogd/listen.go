@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -57,6 +58,7 @@ type servers struct {
 
 	failed  chan error
 	running []*http.Server // the API first
+	loops   sync.WaitGroup
 }
 
 // start serves the listeners in the background.
@@ -77,11 +79,11 @@ func (s *servers) serve(l *listener, handler http.Handler) {
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	s.running = append(s.running, server)
-	go func() {
+	s.loops.Go(func() {
 		if err := server.Serve(l.net); !errors.Is(err, http.ErrServerClosed) {
 			s.failed <- fmt.Errorf("serve %s: %w", l.key, err)
 		}
-	}()
+	})
 }
 
 // wait returns when the context ends (nil), a listener fails, or what else the server stands on is gone.
@@ -112,5 +114,6 @@ func (s *servers) stop() error {
 			all = errors.Join(all, server.Close())
 		}
 	}
+	s.loops.Wait()
 	return all
 }

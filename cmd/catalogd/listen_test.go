@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"catalogd/api"
+	"catalogd/internal/telemetry"
+)
+
+// startServers runs both listeners with the handler as the API.
+func startServers(t *testing.T, handler http.Handler, grace time.Duration) *servers {
+	t.Helper()
+	apiListener, err := listen("listen", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops, err := listen("ops_listen", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &servers{api: apiListener, ops: ops, handler: handler, log: slog.New(slog.DiscardHandler), grace: grace}
+	s.health = api.OpsHandler(func(context.Context) error {
+		if s.stopping.Load() {
+			return errStopping
+		}
+		return nil
+	}, telemetry.NewRegistry())
+	s.start()
+	return s
+}
+
+func statusOf(t *testing.T, url string) (int, string) {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(body)
+}
+
+// TestServers_DrainRequestsWhileReadinessSaysNo: a request that runs when the end is asked for is answered, and
+// meanwhile a load balancer can learn that no more should come.
+func TestServers_DrainRequestsWhileReadinessSaysNo(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	s := startServers(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(entered)
+		<-release
+		_, _ = w.Write([]byte("answered"))
+	}), time.Minute)
+	if code, _ := statusOf(t, s.ops.url()+"/readyz"); code != http.StatusOK {
+		t.Fatalf("readiness is %d before the end", code)
+	}
+	answer, stopped := make(chan string, 1), make(chan error, 1)
+	go func() {
+		res, err := http.Get(s.api.url())
+		if err != nil {
+			answer <- err.Error()
+			return
+		}
+		defer res.Body.Close()
+		body, _ := io.ReadAll(res.Body)
+		answer <- string(body)
+	}()
+	<-entered
+	go func() { stopped <- s.stop() }()
+	for {
+		code, body := statusOf(t, s.ops.url()+"/readyz")
+		if code == http.StatusServiceUnavailable && strings.Contains(body, "stopping") {
+			break
+		}
+	}
+	close(release)
+	if got := <-answer; got != "answered" {
+		t.Errorf("the running request got %q", got)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestServers_GraceEnds: a request that never ends does not keep the server.
+func TestServers_GraceEnds(t *testing.T) {
+	entered := make(chan struct{})
+	s := startServers(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(entered)
+		<-r.Context().Done()
+	}), time.Millisecond)
+	failed := make(chan error, 1)
+	go func() { _, err := http.Get(s.api.url()); failed <- err }()
+	<-entered
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+	if err := <-failed; err == nil {
+		t.Error("the cut request got an answer")
+	}
+}
+
+func TestServers_WaitEndsForEachReason(t *testing.T) {
+	s := startServers(t, http.NotFoundHandler(), time.Second)
+	gone := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.wait(ctx, gone); err != nil {
+		t.Errorf("an ended context: %v", err)
+	}
+	close(gone)
+	if err := s.wait(t.Context(), gone); err == nil || !strings.Contains(err.Error(), "postgres.log") {
+		t.Errorf("a dead Postgres: %v", err)
+	}
+	s.api.net.Close()
+	if err := s.wait(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "serve listen") {
+		t.Errorf("a dead listener: %v", err)
+	}
+	_ = s.stop()
+}
+
+func TestListen_TakenAddressNamesTheSetting(t *testing.T) {
+	first, err := listen("ops_listen", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.net.Close()
+	_, err = listen("ops_listen", first.net.Addr().String())
+	var p *problem
+	if !errors.As(err, &p) || p.Key != "ops_listen" || !strings.Contains(p.Remedy, "--ops-listen") {
+		t.Errorf("the refusal is %v", err)
+	}
+	if any, err := listen("listen", "0.0.0.0:0"); err != nil || !strings.HasPrefix(any.url(), "http://127.0.0.1:") {
+		t.Errorf("a wildcard is shown as %v (%v)", any.url(), err)
+	}
+}
