@@ -369,3 +369,28 @@ func TestWorker_TableIsDropped(t *testing.T) {
 }
 
 var _ maintenance.Store = (*store.Store)(nil)
+
+// A claim by somebody else is enough: from then on the commit of the old claim is refused, even if nothing else moved.
+func TestCrash_TakenOverCommitIsRefused(t *testing.T) {
+	b := newBench(t)
+	tt, want := crashTable(b, 0)
+	job := tt.enqueue()
+	late := b.beforeCommit(func(int) {
+		b.expireLeases()
+		if claim, err := b.store.ClaimJob(t.Context(), "somebody else"); err != nil || claim == nil {
+			t.Errorf("takeover: %v, %v", claim, err)
+		}
+	})
+	if _, err := late.RunOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := tt.replaceSnapshots(); n != 0 {
+		t.Fatal("the commit of a lost claim landed")
+	}
+	tt.expectNoGarbage()
+	b.expireLeases()
+	b.drain(b.worker(nil))
+	expectState(t, tt.job(job.ID), maintenance.Succeeded, maintenance.CodeDone)
+	tt.expect(want)
+	tt.expectNoGarbage()
+}
