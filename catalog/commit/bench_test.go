@@ -64,9 +64,15 @@ func sparkTable(n int) []byte {
 // sparkAppend is the body of the next append.
 func sparkAppend(n int) []byte {
 	return []byte(fmt.Sprintf(`{"identifier":{"namespace":["db"],"name":"t"},"requirements":[{"type":"assert-table-uuid","uuid":"%s"},`+
-		`{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":%d}],"updates":[{"action":"add-snapshot","snapshot":%s},`+
-		`{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":%d}]}`,
-		benchUUID, snapshotID(n), sparkSnapshot(n+1), snapshotID(n+1)))
+		`{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":%d}],"updates":[%s]}`,
+		benchUUID, snapshotID(n), strings.Join(sparkAppendUpdates(n), ",")))
+}
+
+func sparkAppendUpdates(n int) []string {
+	return []string{
+		`{"action":"add-snapshot","snapshot":` + sparkSnapshot(n+1) + `}`,
+		fmt.Sprintf(`{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":%d}`, snapshotID(n+1)),
+	}
 }
 
 func commitRaw(raw, body []byte, s Stamp) ([]byte, error) {

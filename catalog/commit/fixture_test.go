@@ -32,7 +32,7 @@ func fixture(t testing.TB, name string) []byte {
 	return raw
 }
 
-func parse(t testing.TB, raw []byte) *Document {
+func parse(t testingT, raw []byte) *Document {
 	t.Helper()
 	d, err := Parse(raw)
 	if err != nil {
@@ -54,7 +54,7 @@ func with(t testing.TB, d *Document, edits ...topEdit) *Document {
 func memberOf(name, value string) topEdit { return topEdit{name: name, value: []byte(value)} }
 
 // request decodes a commit without requirements.
-func request(t testing.TB, updates ...string) Request {
+func request(t testingT, updates ...string) Request {
 	t.Helper()
 	r, err := DecodeRequest([]byte(`{"requirements":[],"updates":[` + strings.Join(updates, ",") + `]}`))
 	if err != nil {
@@ -83,7 +83,7 @@ func commitOn(t testing.TB, base *Document, updates ...string) *Document {
 
 // checkIndex holds a document that was written against a fresh reading of its text, and the text against the rules
 // for nulls.
-func checkIndex(t testing.TB, d *Document) {
+func checkIndex(t testingT, d *Document) {
 	t.Helper()
 	if !json.Valid(d.JSON()) {
 		t.Fatalf("not JSON: %s", d.JSON())
@@ -207,3 +207,9 @@ const (
 
 // fixtureXYZ are the columns of the V2 fixture's current schema, as optional ones.
 var fixtureXYZ = []string{field(1, "x", "long"), field(2, "y", "long"), field(3, "z", "long")}
+
+// testingT is what rapid's and testing's tests have in common.
+type testingT interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
