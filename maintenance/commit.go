@@ -18,8 +18,8 @@ import (
 
 // Limits of the commit loop. A rewrite may have taken an hour: it is rebased for long before it is given up.
 const (
-	commitDelayMin  = 100 * time.Millisecond
-	commitDelayMax  = 10 * time.Second
+	commitDelayMin  = 50 * time.Millisecond
+	commitDelayMax  = 2 * time.Second // while writers are busy each try has the same chance: waiting longer gains nothing
 	commitTriesFor  = 30 * time.Minute
 	commitCallMax   = 90 * time.Second // of one try, detached from the worker's end
 	cleanUpMax      = 60 * time.Second
@@ -182,15 +182,13 @@ func (c *compaction) note(p *pending) {
 // given up, and manifests of refused tries.
 func (c *compaction) finish(ctx context.Context, p *pending) (Finish, error) {
 	keep := map[string]bool{p.list: true}
-	for _, m := range p.manifests {
-		keep[m] = true
+	for _, m := range p.listed {
+		keep[m.FilePath()] = true
 	}
-	live := []string{}
 	for _, r := range c.replacements {
 		for _, d := range r.added {
 			if !r.dropped {
 				keep[d.FilePath()] = true
-				live = append(live, d.FilePath())
 			}
 		}
 	}

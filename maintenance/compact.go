@@ -52,7 +52,10 @@ type compaction struct {
 	outcome Outcome
 
 	replacements []*replacement
-	skipped      string // why the last group was skipped
+	replaced     map[string]string // path -> partition of every file of every group
+	notes        map[string]note   // by manifest path
+	draft        *draft            // nil before the first try
+	skipped      string            // why the last group was skipped
 	ledger       *ledger
 	shown        atomic.Int64 // time of the last progress, in nanoseconds
 }
@@ -216,19 +219,19 @@ func (c *compaction) skip(r *replacement, err error) {
 	c.plan.Skipped[CodeUnsupported] += int64(len(r.old))
 }
 
-// findFiles reads the manifest entries of the planned files again, whole.
+// findFiles reads the manifest entries of the planned files again, whole, and notes which manifests hold them.
 func (c *compaction) findFiles(ctx context.Context) (map[string]iceberg.ManifestEntry, error) {
-	wanted := map[string]bool{}
+	c.replaced, c.notes = map[string]string{}, map[string]note{}
 	for _, g := range c.plan.Groups {
 		for _, p := range g.Files {
-			wanted[p] = true
+			c.replaced[p] = g.Partition
 		}
 	}
 	manifests, err := c.view.manifests()
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[string]iceberg.ManifestEntry, len(wanted))
+	found := make(map[string]iceberg.ManifestEntry, len(c.replaced))
 	for _, m := range manifests {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -236,17 +239,20 @@ func (c *compaction) findFiles(ctx context.Context) (map[string]iceberg.Manifest
 		if m.ManifestContent() != iceberg.ManifestContentData {
 			continue
 		}
+		var n note
 		for e, err := range m.Entries(c.view.files, true) {
 			if err != nil {
 				return nil, fmt.Errorf("read manifest %s: %w", m.FilePath(), err)
 			}
-			if p := e.DataFile().FilePath(); wanted[p] {
+			c.noteEntry(e, &n)
+			if p := e.DataFile().FilePath(); c.replaced[p] != "" {
 				found[p] = e
 			}
 		}
+		c.notes[m.FilePath()] = n
 	}
-	if len(found) != len(wanted) {
-		return nil, fault.New(fault.Internal, "%d of %d planned files are not in the snapshot that they were planned on", len(wanted)-len(found), len(wanted))
+	if len(found) != len(c.replaced) {
+		return nil, fault.New(fault.Internal, "%d of %d planned files are not in the snapshot that they were planned on", len(c.replaced)-len(found), len(c.replaced))
 	}
 	return found, nil
 }

@@ -21,51 +21,52 @@ const manifestEntriesMax = 8000
 
 // pending is a REPLACE snapshot whose manifests are written and that no commit has made visible yet.
 type pending struct {
-	snapshot  table.Snapshot
-	manifests []string // written for this try
-	list      string
+	snapshot table.Snapshot
+	listed   []iceberg.ManifestFile
+	list     string
 }
 
-// stale tells which of the replaced files are not live any more in a snapshot, and which got a delete.
-type stale struct {
-	live    map[string]int  // replaced path -> live entries
-	deleted map[string]bool // replaced path -> a delete applies
+// draft is what one try of the commit leaves to the next: manifests are written once, and a try writes a new list
+// only. It holds while the same groups are committed.
+type draft struct {
+	id         uuid.UUID // in the names of its manifests
+	snapshotID int64
+	dropped    int
+	count      int // of manifests written
+	added      []iceberg.ManifestFile
+	copies     map[string]iceberg.ManifestFile // by the path of the manifest that it is a copy of
+}
+
+// note is what a manifest says about the files to be replaced. Manifests never change, so each is read once.
+type note struct {
+	live    []string // replaced files that it lists as live, as often as it does
+	deleted []string // replaced files to which a delete in it applies
 }
 
 // revalidate gives up every group of which a file is gone from the view's head, is listed twice, or has got a
 // position delete or deletion vector since planning. Equality deletes since then do no harm: the new files carry the
 // data sequence number of the snapshot that was read, so those deletes still apply to them.
 func (c *compaction) revalidate(ctx context.Context) error {
-	s := stale{live: map[string]int{}, deleted: map[string]bool{}}
-	for _, r := range c.replacements {
-		for _, d := range r.old {
-			s.live[d.FilePath()] = 0
-		}
-	}
 	manifests, err := c.view.manifests()
 	if err != nil {
 		return err
 	}
+	live, deleted := map[string]int{}, map[string]bool{}
 	for _, m := range manifests {
-		if err := ctx.Err(); err != nil {
+		n, err := c.noteOf(ctx, m)
+		if err != nil {
 			return err
 		}
-		if !m.HasAddedFiles() && !m.HasExistingFiles() {
-			continue
+		for _, path := range n.live {
+			live[path]++
 		}
-		for e, err := range m.Entries(c.view.files, true) {
-			if err != nil {
-				return fmt.Errorf("read manifest %s: %w", m.FilePath(), err)
-			}
-			c.noteEntry(e, &s)
+		for _, path := range n.deleted {
+			deleted[path] = true
 		}
 	}
 	for _, r := range c.replacements {
-		if r.dropped {
-			continue
-		}
 		for _, d := range r.old {
-			if s.live[d.FilePath()] != 1 || s.deleted[d.FilePath()] {
+			if live[d.FilePath()] != 1 || deleted[d.FilePath()] {
 				r.dropped = true
 			}
 		}
@@ -73,26 +74,45 @@ func (c *compaction) revalidate(ctx context.Context) error {
 	return nil
 }
 
-// noteEntry counts a live data file that is to be replaced, or finds what a delete file applies to.
-func (c *compaction) noteEntry(e iceberg.ManifestEntry, s *stale) {
+// noteOf reads a manifest, or remembers it.
+func (c *compaction) noteOf(ctx context.Context, m iceberg.ManifestFile) (note, error) {
+	if n, ok := c.notes[m.FilePath()]; ok {
+		return n, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return note{}, context.Cause(ctx)
+	}
+	var n note
+	if m.HasAddedFiles() || m.HasExistingFiles() {
+		for e, err := range m.Entries(c.view.files, true) {
+			if err != nil {
+				return note{}, fmt.Errorf("read manifest %s: %w", m.FilePath(), err)
+			}
+			c.noteEntry(e, &n)
+		}
+	}
+	c.notes[m.FilePath()] = n
+	return n, nil
+}
+
+// noteEntry notes a live data file that is to be replaced, or what a delete file applies to.
+func (c *compaction) noteEntry(e iceberg.ManifestEntry, n *note) {
 	d := e.DataFile()
 	switch d.ContentType() {
 	case iceberg.EntryContentData:
-		if _, ours := s.live[d.FilePath()]; ours {
-			s.live[d.FilePath()]++
+		if _, ours := c.replaced[d.FilePath()]; ours {
+			n.live = append(n.live, d.FilePath())
 		}
 	case iceberg.EntryContentPosDeletes:
 		if target := deleteTarget(d); target != "" {
-			s.deleted[target] = true
+			n.deleted = append(n.deleted, target)
 			return
 		}
 		// It may name any file of its partition.
-		key := partitionKey(d)
-		for _, r := range c.replacements {
-			for _, old := range r.old {
-				if int(d.SpecID()) != c.facts.Spec.ID() || partitionKey(old) == key {
-					s.deleted[old.FilePath()] = true
-				}
+		key, sameSpec := partitionKey(d), int(d.SpecID()) == c.facts.Spec.ID()
+		for path, partition := range c.replaced {
+			if !sameSpec || partition == key {
+				n.deleted = append(n.deleted, path)
 			}
 		}
 	case iceberg.EntryContentEqDeletes:
@@ -100,9 +120,7 @@ func (c *compaction) noteEntry(e iceberg.ManifestEntry, s *stale) {
 			return
 		}
 		// Not newer than what was read, though planning saw no delete file: nothing is known for sure.
-		for path := range s.live {
-			s.deleted[path] = true
-		}
+		n.deleted = slices.AppendSeq(n.deleted, maps.Keys(c.replaced))
 	}
 }
 
@@ -122,20 +140,21 @@ func deleteTarget(d iceberg.DataFile) string {
 	return ""
 }
 
-// prepare writes the manifests and the manifest list of a REPLACE snapshot on the view's head.
+// prepare writes the manifest list of a REPLACE snapshot on the view's head, and those manifests that no earlier try
+// has written.
 func (c *compaction) prepare(ctx context.Context) (*pending, error) {
+	c.redraft()
 	p := &pending{snapshot: c.newSnapshot()}
-	try := uuid.New()
-	list, err := c.writeManifests(ctx, p, try)
-	if err != nil {
+	var err error
+	if p.listed, err = c.listManifests(ctx); err != nil {
 		return nil, err
 	}
 	crash.Point("compact-manifests")
-	body, err := c.manifestList(p, list)
+	body, err := c.manifestList(p)
 	if err != nil {
 		return nil, fmt.Errorf("make the manifest list: %w", err)
 	}
-	p.list = c.manifestFolder() + "/" + manifestListName(c.lease, p.snapshot.SnapshotID, try)
+	p.list = c.manifestFolder() + "/" + manifestListName(c.lease, p.snapshot.SnapshotID, uuid.New())
 	if err := c.writeFile(ctx, p.list, body); err != nil {
 		return nil, err
 	}
@@ -144,13 +163,28 @@ func (c *compaction) prepare(ctx context.Context) (*pending, error) {
 	return p, nil
 }
 
+// redraft begins a new draft when there is none that fits. A snapshot id is used again by the next try: a refused one
+// was never seen by anybody.
+func (c *compaction) redraft() {
+	dropped := 0
+	for _, r := range c.replacements {
+		if r.dropped {
+			dropped++
+		}
+	}
+	if c.draft != nil && c.draft.dropped == dropped && c.view.meta.SnapshotByID(c.draft.snapshotID) == nil {
+		return
+	}
+	c.draft = &draft{id: uuid.New(), snapshotID: c.unusedSnapshotID(), dropped: dropped, copies: map[string]iceberg.ManifestFile{}}
+}
+
 // manifestList encodes the list. In format version 3 it assigns row ids to the new manifests, and the snapshot says
 // how many: no row gets one of them, since the files carry the ids of their rows, but the range must be reserved.
-func (c *compaction) manifestList(p *pending, list []iceberg.ManifestFile) ([]byte, error) {
+func (c *compaction) manifestList(p *pending) ([]byte, error) {
 	var body bytes.Buffer
 	if c.view.meta.Version() < rowLineageVersion {
 		sequence := p.snapshot.SequenceNumber
-		err := iceberg.WriteManifestList(c.view.meta.Version(), &body, p.snapshot.SnapshotID, p.snapshot.ParentSnapshotID, &sequence, 0, list)
+		err := iceberg.WriteManifestList(c.view.meta.Version(), &body, p.snapshot.SnapshotID, p.snapshot.ParentSnapshotID, &sequence, 0, p.listed)
 		return body.Bytes(), err
 	}
 	first := c.view.meta.NextRowID()
@@ -158,7 +192,7 @@ func (c *compaction) manifestList(p *pending, list []iceberg.ManifestFile) ([]by
 	if err != nil {
 		return nil, err
 	}
-	if err := w.AddManifests(list); err != nil {
+	if err := w.AddManifests(p.listed); err != nil {
 		return nil, err
 	}
 	if err := w.Close(); err != nil {
@@ -171,11 +205,10 @@ func (c *compaction) manifestList(p *pending, list []iceberg.ManifestFile) ([]by
 
 // newSnapshot begins a snapshot on the view's head.
 func (c *compaction) newSnapshot() table.Snapshot {
-	id := c.unusedSnapshotID()
 	parent := c.view.head.SnapshotID
 	schema := c.view.meta.CurrentSchema().ID
 	s := table.Snapshot{
-		SnapshotID: id, ParentSnapshotID: &parent, SchemaID: &schema,
+		SnapshotID: c.draft.snapshotID, ParentSnapshotID: &parent, SchemaID: &schema,
 		// Clocks differ; a snapshot must not lie before its parent.
 		TimestampMs: max(c.env.now().UnixMilli(), c.view.head.TimestampMs, c.view.meta.LastUpdatedMillis()),
 		Summary:     &table.Summary{Operation: table.OpReplace, Properties: c.summary()},
@@ -201,9 +234,9 @@ func (c *compaction) unusedSnapshotID() int64 {
 	}
 }
 
-// writeManifests writes one or more manifests for the new files and copies those of which files are replaced; the
-// others are taken over as they are. Manifests without a live file are left out, as every writer does.
-func (c *compaction) writeManifests(ctx context.Context, p *pending, try uuid.UUID) ([]iceberg.ManifestFile, error) {
+// listManifests gives the manifests of the new snapshot: one or more for the new files, copies of those of which files
+// are replaced, and the others as they are. Manifests without a live file are left out, as every writer does.
+func (c *compaction) listManifests(ctx context.Context) ([]iceberg.ManifestFile, error) {
 	old, added := map[string]bool{}, []iceberg.DataFile{}
 	for _, r := range c.replacements {
 		if r.dropped {
@@ -214,42 +247,48 @@ func (c *compaction) writeManifests(ctx context.Context, p *pending, try uuid.UU
 		}
 		added = append(added, r.added...)
 	}
-	list, err := c.writeAdded(ctx, p, try, added)
-	if err != nil {
-		return nil, err
+	if c.draft.added == nil {
+		var err error
+		if c.draft.added, err = c.writeAdded(ctx, added); err != nil {
+			return nil, err
+		}
 	}
 	manifests, err := c.view.manifests()
 	if err != nil {
 		return nil, err
 	}
+	list, found := slices.Clone(c.draft.added), 0
 	for _, m := range manifests {
 		if !m.HasAddedFiles() && !m.HasExistingFiles() {
 			continue
 		}
-		if m.ManifestContent() != iceberg.ManifestContentData || int(m.PartitionSpecID()) != c.facts.Spec.ID() {
-			list = append(list, m)
-			continue
+		hits := 0
+		for _, path := range c.notes[m.FilePath()].live {
+			if old[path] {
+				hits++
+			}
 		}
-		copied, err := c.copyManifest(ctx, p, try, m, old)
-		if err != nil {
-			return nil, err
+		if found += hits; hits > 0 {
+			if m, err = c.copyManifest(ctx, m, old); err != nil {
+				return nil, err
+			}
 		}
-		list = append(list, copied)
+		list = append(list, m)
 	}
-	if len(old) > 0 {
-		return nil, fmt.Errorf("%d replaced files are in no manifest, among them %s", len(old), slices.Sorted(maps.Keys(old))[0])
+	if found != len(old) {
+		return nil, fmt.Errorf("%d files are to be replaced and %d are in the manifests", len(old), found)
 	}
 	return list, nil
 }
 
 // writeAdded lists the new files. Their data sequence number is that of the snapshot whose rows they hold.
-func (c *compaction) writeAdded(ctx context.Context, p *pending, try uuid.UUID, files []iceberg.DataFile) ([]iceberg.ManifestFile, error) {
+func (c *compaction) writeAdded(ctx context.Context, files []iceberg.DataFile) ([]iceberg.ManifestFile, error) {
 	var out []iceberg.ManifestFile
 	for chunk := range slices.Chunk(files, manifestEntriesMax) {
-		m, err := c.writeManifest(ctx, p, try, func(w *iceberg.ManifestWriter) error {
+		m, err := c.writeManifest(ctx, func(w *iceberg.ManifestWriter) error {
 			for _, d := range chunk {
 				sequence := c.facts.Sequence
-				if err := w.Add(iceberg.NewManifestEntry(iceberg.EntryStatusADDED, &p.snapshot.SnapshotID, &sequence, nil, d)); err != nil {
+				if err := w.Add(iceberg.NewManifestEntry(iceberg.EntryStatusADDED, &c.draft.snapshotID, &sequence, nil, d)); err != nil {
 					return fmt.Errorf("list %s: %w", d.FilePath(), err)
 				}
 			}
@@ -263,42 +302,37 @@ func (c *compaction) writeAdded(ctx context.Context, p *pending, try uuid.UUID, 
 	return out, nil
 }
 
-// copyManifest gives the manifest itself when none of the old files is in it, else a copy in which they are deleted.
-// Found files are taken out of old.
-func (c *compaction) copyManifest(ctx context.Context, p *pending, try uuid.UUID, m iceberg.ManifestFile, old map[string]bool) (iceberg.ManifestFile, error) {
-	var live []iceberg.ManifestEntry
-	hit := false
-	for e, err := range m.Entries(c.view.files, true) {
-		if err != nil {
-			return nil, fmt.Errorf("read manifest %s: %w", m.FilePath(), err)
-		}
-		live = append(live, e)
-		hit = hit || old[e.DataFile().FilePath()]
+// copyManifest gives a copy of a manifest in which the old files are deleted.
+func (c *compaction) copyManifest(ctx context.Context, m iceberg.ManifestFile, old map[string]bool) (iceberg.ManifestFile, error) {
+	if done, ok := c.draft.copies[m.FilePath()]; ok {
+		return done, nil
 	}
-	if !hit {
-		return m, nil
-	}
-	return c.writeManifest(ctx, p, try, func(w *iceberg.ManifestWriter) error {
-		for _, e := range live {
-			path := e.DataFile().FilePath()
+	copied, err := c.writeManifest(ctx, func(w *iceberg.ManifestWriter) error {
+		for e, err := range m.Entries(c.view.files, true) {
+			if err != nil {
+				return fmt.Errorf("read manifest %s: %w", m.FilePath(), err)
+			}
 			write := w.Existing
-			if old[path] {
-				delete(old, path)
+			if old[e.DataFile().FilePath()] {
 				write = w.Delete
 			}
 			if err := write(e); err != nil {
-				return fmt.Errorf("list %s: %w", path, err)
+				return fmt.Errorf("list %s: %w", e.DataFile().FilePath(), err)
 			}
 		}
 		return nil
 	})
+	if err == nil {
+		c.draft.copies[m.FilePath()] = copied
+	}
+	return copied, err
 }
 
 // writeManifest writes one manifest of the planned spec and schema. Schema and spec are those of planning: the new
 // files were written by them, and a column that has been dropped since may be the source of a partition field.
-func (c *compaction) writeManifest(ctx context.Context, p *pending, try uuid.UUID, fill func(*iceberg.ManifestWriter) error) (iceberg.ManifestFile, error) {
+func (c *compaction) writeManifest(ctx context.Context, fill func(*iceberg.ManifestWriter) error) (iceberg.ManifestFile, error) {
 	var body bytes.Buffer
-	w, err := iceberg.NewManifestWriter(c.view.meta.Version(), &body, c.facts.Spec, c.facts.Schema, p.snapshot.SnapshotID)
+	w, err := iceberg.NewManifestWriter(c.view.meta.Version(), &body, c.facts.Spec, c.facts.Schema, c.draft.snapshotID)
 	if err != nil {
 		return nil, fmt.Errorf("make a manifest: %w", err)
 	}
@@ -308,16 +342,13 @@ func (c *compaction) writeManifest(ctx context.Context, p *pending, try uuid.UUI
 	if err := w.Close(); err != nil {
 		return nil, fmt.Errorf("make a manifest: %w", err)
 	}
-	path := c.manifestFolder() + "/" + manifestName(c.lease, try, len(p.manifests))
+	path := c.manifestFolder() + "/" + manifestName(c.lease, c.draft.id, c.draft.count)
+	c.draft.count++
 	m, err := w.ToManifestFile(path, int64(body.Len()))
 	if err != nil {
 		return nil, fmt.Errorf("make a manifest: %w", err)
 	}
-	if err := c.writeFile(ctx, path, body.Bytes()); err != nil {
-		return nil, err
-	}
-	p.manifests = append(p.manifests, path)
-	return m, nil
+	return m, c.writeFile(ctx, path, body.Bytes())
 }
 
 // summary gives the snapshot's summary. Totals follow from the head's, where it has them.
