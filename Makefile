@@ -15,7 +15,7 @@ say = printf '\n[%s] %s\n' "$$(date +%H:%M:%S)" $(1)
 
 # The race detector costs five to ten times the time, so it watches the packages whose code runs concurrently.
 RACE := ./api/... ./auth/... ./catalog/... ./internal/crash/... ./internal/pgserver/... ./maintenance/... ./store/... ./vending/...
-TEST_TIMEOUT ?= 30m
+TEST_TIMEOUT ?= 45m
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

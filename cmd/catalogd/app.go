@@ -51,8 +51,8 @@ type app struct {
 // newApp opens the database and wires the parts, in the order in which they depend on each other. Nothing runs yet.
 func newApp(ctx context.Context, c Config, log *slog.Logger) (*app, error) {
 	a := &app{config: c, log: log}
-	for _, name := range c.unknown {
-		log.Warn("an environment variable begins like a setting but is none", "name", name)
+	for _, text := range c.warnings() {
+		log.Warn(text)
 	}
 	ring, err := c.ring()
 	if err != nil {

@@ -149,6 +149,33 @@ func (c *Config) validate() error {
 	return errors.Join(all...)
 }
 
+// warnings are what a configuration says that is allowed but rarely meant.
+func (c *Config) warnings() []string {
+	var all []string
+	for _, name := range c.unknown {
+		all = append(all, "the variable "+name+" begins like a setting but is none")
+	}
+	if !onLoopback(c.Listen) && !strings.HasPrefix(c.PublicURL, "https://") {
+		all = append(all, "listen is "+c.Listen+": secrets and tokens cross the network in the clear unless a proxy with TLS "+
+			"stands before this server; name it by public_url: https://…")
+	}
+	if !onLoopback(c.OpsListen) {
+		all = append(all, "ops_listen is "+c.OpsListen+": health and metrics ask nobody who they are; keep that address private")
+	}
+	return all
+}
+
+// onLoopback tells whether an address can be reached from this machine alone. A name that is no address counts as
+// public: what it means is decided elsewhere.
+func onLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
+}
+
 // databaseURL gives the connection string of the pool, and the one of migrations.
 func (c *Config) databaseURL() (pooled, direct string, err error) {
 	if c.Database.URL == "" {

@@ -169,3 +169,26 @@ func FuzzConfigFile(f *testing.F) {
 		}
 	})
 }
+
+// A plain listener on a public address is allowed, because a proxy may stand before it, but never silently.
+func TestField_C261_PlainHTTPOnAPublicAddressIsSaid(t *testing.T) {
+	for _, c := range []struct {
+		listen, ops, public string
+		want                int
+	}{
+		{"127.0.0.1:8181", "127.0.0.1:8182", "", 0},
+		{"[::1]:8181", "localhost:8182", "", 0},
+		{"0.0.0.0:8181", "127.0.0.1:8182", "", 1},
+		{":8181", "127.0.0.1:8182", "", 1},
+		{"10.0.0.5:8181", "127.0.0.1:8182", "http://lake.example", 1},
+		{"0.0.0.0:8181", "127.0.0.1:8182", "https://lake.example", 0},
+		{"0.0.0.0:8181", "0.0.0.0:8182", "", 2},
+		{"catalog.internal:8181", "127.0.0.1:8182", "", 1},
+	} {
+		config := defaultConfig()
+		config.Listen, config.OpsListen, config.PublicURL = c.listen, c.ops, c.public
+		if got := config.warnings(); len(got) != c.want {
+			t.Errorf("%s, %s, %q: %d warnings, want %d: %q", c.listen, c.ops, c.public, len(got), c.want, got)
+		}
+	}
+}

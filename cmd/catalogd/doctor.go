@@ -124,8 +124,8 @@ func (d *doctor) reportError(what string, err error, remedy string) {
 
 func (d *doctor) run(ctx context.Context) {
 	d.report(finding{what: "configuration", result: fmt.Sprintf("%d values are not defaults", len(d.config.sources))})
-	for _, name := range d.config.unknown {
-		d.report(finding{what: "environment", result: name + " begins like a setting but is none", note: true})
+	for _, text := range d.config.warnings() {
+		d.report(finding{what: "configuration", result: text, note: true})
 	}
 	if _, _, err := d.config.secretKeys(); err != nil {
 		d.reportError("secrets.key", err, "")

@@ -16,13 +16,21 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"catalogd/internal/pgserver/pgtest"
+	"catalogd/store"
 )
 
 // readyMax is how long a started server may take; a first start makes a Postgres cluster.
 const readyMax = 2 * time.Minute
 
+// withPostgres gives the package's tests a Postgres of their own.
+type withPostgres struct{ *testing.M }
+
+func (m withPostgres) Run() int { return pgtest.Run(m.M, store.Migrate) }
+
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(withPostgres{m}, map[string]func(){
 		"catalogd": func() { os.Exit(mainCode()) },
 	})
 }
