@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"testing"
@@ -323,6 +324,7 @@ func TestTranslate(t *testing.T) {
 		{"an old schema", state(stateUndefinedTable, ""), fault.Internal},
 		{"an ended request", context.Canceled, fault.Busy},
 		{"a broken connection", io.ErrUnexpectedEOF, fault.Busy},
+		{"a connection that broke some messages ago", fmt.Errorf("receive: %w", pgconn.ErrConnClosed), fault.Busy},
 		{"a defect", errors.New("boom"), fault.Internal},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -119,6 +119,8 @@ func connectionLost(err error) bool {
 		return true
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
 		return true
+	case errors.Is(err, pgconn.ErrConnClosed): // it broke some messages ago, so the driver does not call it safe to retry
+		return true
 	}
 	return pgconn.SafeToRetry(err)
 }
