@@ -39,7 +39,8 @@ type run struct {
 	curve   zorder.Curve
 
 	probe   probe
-	sample  *sample
+	sample  *sample // until the first pass is done
+	orders  [][]int // of rows inside row groups, to choose from
 	bounds  *zorder.Boundaries
 	dicts   []*dictionary
 	routed  routed
@@ -142,11 +143,12 @@ func (r *run) takeSample(ctx context.Context) error {
 func (r *run) route(ctx context.Context, dir string) error {
 	r.makeDictionaries()
 	keys := r.sample.keys(r.p, r.bounds)
+	r.orders, r.sample = r.sample.orders(r.curve), nil
 	borders := chooseBorders(keys, r.bucketsWanted())
 	router := &router{p: r.p, bounds: r.bounds, dicts: r.dicts, borders: borders, workers: r.workers,
 		index:   newBucketIndex(borders, r.bounds.KeyBits()),
-		spill:   newSpill(dir, (len(borders)+1)*r.workers, r.memory/3),
-		flushAt: max(r.memory/4/int64((len(borders)+1)*r.workers), flushBytesMin),
+		spill:   newSpill(dir, (len(borders)+1)*r.workers, r.memory/heldShare),
+		flushAt: max(r.memory/buffersShare/int64((len(borders)+1)*r.workers), flushBytesMin),
 		progress: func(rows int64) {
 			r.progress(PhaseRoute, float64(rows)/float64(max(r.rows, 1)))
 		}}
@@ -161,15 +163,14 @@ func (r *run) route(ctx context.Context, dir string) error {
 		return errors.Join(fmt.Errorf("inputs gave %d rows, their footers say %d", routed.rows, r.rows), r.closeSpill())
 	}
 	for b := range len(borders) + 1 {
-		u := unit{}
+		var lists []int
 		for w := range r.workers {
-			u.lists = append(u.lists, b*r.workers+w)
-			for _, seg := range r.spill.segments[b*r.workers+w] {
-				u.rows += int64(seg.rows)
-				u.bytes += seg.bytes
-			}
+			lists = append(lists, b*r.workers+w)
 		}
-		r.buckets = append(r.buckets, u)
+		r.buckets = append(r.buckets, r.spill.unitOf(lists...))
+	}
+	if err := r.splitLarge(ctx); err != nil {
+		return errors.Join(err, r.closeSpill())
 	}
 	r.result.SpilledBytes = r.spill.written.Load()
 	return nil
@@ -189,13 +190,30 @@ func (r *run) closeSpill() error {
 	return nil
 }
 
-const flushBytesMin = 32 << 10
+// What a job's memory is for: rows held without a file, buffers of buckets, and units under way.
+const (
+	heldShare     = 4 // a fourth
+	buffersShare  = 6
+	unitShare     = 3 // of a worker's part
+	flushBytesMin = 32 << 10
+	// sortBytesRow is the scratch of a sort for each row: two words, two row numbers and a group.
+	sortBytesRow = 8 + 8 + 4 + 4 + 2
+)
 
-// bucketsWanted gives the number of buckets with which two units a worker fit the memory, keys and scratch included.
+// unitRowBytes gives the memory that a row of a unit takes: its values, key and places, and its part of the scratch.
+func (r *run) unitRowBytes() float64 {
+	return r.probe.rowBytes + float64(8*(1+len(r.p.cluster))) + sortBytesRow
+}
+
+// bucketsWanted gives the number of buckets: few enough to have buffers for all, many enough for one to fit a worker's
+// memory, and such that each makes a whole number of row groups.
 func (r *run) bucketsWanted() int {
-	perRow := r.probe.rowBytes + float64(8*(2+len(r.p.cluster))) // keys, sort scratch, ordinals
-	target := float64(r.memory) / float64(4*r.workers)
-	return int(min(max(math.Ceil(perRow*float64(r.rows)/target), 1), bucketsMax))
+	target := float64(r.memory) / float64(unitShare*r.workers)
+	needed := int(max(math.Ceil(r.unitRowBytes()*float64(r.rows)/target), 1))
+	groups := r.rowGroups()
+	each := max(groups/needed, 1)
+	most := int(r.memory / buffersShare / int64(r.workers) / flushBytesMin)
+	return min((groups+each-1)/each, most, bucketsMax)
 }
 
 // finish checks the result, or removes what a failed job has written.

@@ -96,11 +96,11 @@ func abs(n int) int {
 	return n
 }
 
-// partition gives the rows of each group between cuts, each in the order in which the rows came.
-func partition(keys []uint64, cuts []cut) [][]uint32 {
+// partition gives the rows of each group between cuts, each in the order in which the rows came, in memory of the sorter.
+func (s *sorter) partition(keys []uint64, cuts []cut) [][]uint32 {
 	equal := make([]int, len(cuts)) // rows met with the key of a cut, by the first cut with that key
-	groups := make([]uint16, len(keys))
 	counts := make([]int, len(cuts)+1)
+	s.groups = grow(s.groups[:0], len(keys))
 	for i, key := range keys {
 		g := 0
 		for g < len(cuts) && key > cuts[g].key {
@@ -113,17 +113,17 @@ func partition(keys []uint64, cuts []cut) [][]uint32 {
 				g++
 			}
 		}
-		groups[i] = uint16(g)
+		s.groups[i] = uint16(g)
 		counts[g]++
 	}
-	rows := make([]uint32, len(keys))
+	s.rows = grow(s.rows[:0], len(keys))
 	out := make([][]uint32, len(counts))
 	at := 0
 	for g, n := range counts {
-		out[g] = rows[at : at : at+n]
+		out[g] = s.rows[at : at : at+n]
 		at += n
 	}
-	for i, g := range groups {
+	for i, g := range s.groups {
 		out[g] = append(out[g], uint32(i))
 	}
 	return out

@@ -25,9 +25,11 @@ type fileWriter struct {
 	w     *file.Writer
 	count countingWriter
 
-	rows  int64
-	nans  map[int]int64
-	arrow context.Context // the library keeps its settings and scratch in a context
+	rows   int64
+	nans   map[int]int64
+	arrow  context.Context // the library keeps its settings and scratch in a context
+	codes  []uint32        // scratch
+	levels []int16         // ones
 }
 
 type countingWriter struct {
@@ -156,12 +158,12 @@ func (f *fileWriter) writeColumn(rg file.SerialRowGroupWriter, c int, v *vec, d 
 	var values *vec
 	switch {
 	case v.class == class2:
-		codes, values = compactCodes(d, v)
+		codes, values = f.compactCodes(d, v)
 		if codes == nil { // nothing but nulls
 			v, values = nullVec(column.class, column.width, v.n), nil
 		}
 	case (v.class == class8 || v.class == class4) && !f.e.plainColumns[c]:
-		codes, values = buildDictionary(v)
+		codes, values = f.buildDictionary(v)
 	}
 	if codes != nil {
 		return f.writeCodes(cw, column, v, codes, values, levels)
@@ -179,15 +181,16 @@ func (f *fileWriter) flatLevels(column *column, v *vec) []int16 {
 	if column.required {
 		return nil
 	}
-	levels := make([]int16, v.n)
-	for i := range levels {
-		levels[i] = 1
+	for len(f.levels) < v.n {
+		f.levels = append(f.levels, 1)
 	}
-	if v.nulls > 0 {
-		for i := range levels {
-			if v.isNull(i) {
-				levels[i] = 0
-			}
+	if v.nulls == 0 {
+		return f.levels[:v.n]
+	}
+	levels := slices.Clone(f.levels[:v.n])
+	for i := range levels {
+		if v.isNull(i) {
+			levels[i] = 0
 		}
 	}
 	return levels
@@ -314,7 +317,7 @@ func physicalType(t arrow.DataType) arrow.DataType {
 }
 
 // compactCodes renumbers the job's codes to those that occur, in the order of the values.
-func compactCodes(d *sealed, v *vec) ([]uint32, *vec) {
+func (f *fileWriter) compactCodes(d *sealed, v *vec) ([]uint32, *vec) {
 	used := make([]bool, len(d.order))
 	for i, code := range v.w2 {
 		if v.nulls == 0 || !v.isNull(i) {
@@ -342,7 +345,8 @@ func compactCodes(d *sealed, v *vec) ([]uint32, *vec) {
 	if values.n == 0 {
 		return nil, nil
 	}
-	codes := make([]uint32, v.n)
+	f.codes = grow(f.codes[:0], v.n)
+	codes := f.codes
 	for i, code := range v.w2 {
 		codes[i] = number[code]
 	}
@@ -353,10 +357,11 @@ func compactCodes(d *sealed, v *vec) ([]uint32, *vec) {
 const dictionaryShareMax = 0.5
 
 // buildDictionary numbers the words of a column in the order in which they come; nil when that isn't worth it.
-func buildDictionary(v *vec) ([]uint32, *vec) {
+func (f *fileWriter) buildDictionary(v *vec) ([]uint32, *vec) {
 	entriesMax := min(int(float64(v.n)*dictionaryShareMax)+16, dictionaryEntriesMax)
 	values := newVec(v.class, v.width)
-	codes := make([]uint32, v.n)
+	f.codes = grow(f.codes[:0], v.n)
+	codes := f.codes
 	ok := false
 	if v.class == class8 {
 		values.w8, ok = numberWords(codes, v, v.w8, entriesMax)
@@ -378,6 +383,7 @@ func numberWords[T uint64 | uint32](codes []uint32, v *vec, words []T, entriesMa
 	last, lastCode := T(0), ^uint32(0)
 	for i, w := range words {
 		if v.nulls > 0 && v.isNull(i) {
+			codes[i] = 0
 			continue
 		}
 		if w == last && lastCode != ^uint32(0) {

@@ -180,6 +180,10 @@ func (w *routeWorker) run(ctx context.Context, tasks []task) error {
 			return err
 		}
 	}
+	return w.flushAll()
+}
+
+func (w *routeWorker) flushAll() error {
 	for b := range w.buffers {
 		if err := w.flush(b); err != nil {
 			return err
@@ -213,6 +217,11 @@ func (w *routeWorker) route(b *batch) error {
 	if err := w.keyRows(b); err != nil {
 		return err
 	}
+	return w.dealOut(b)
+}
+
+// dealOut puts the rows of a batch, whose keys are known, into the buckets' buffers.
+func (w *routeWorker) dealOut(b *batch) error {
 	w.deal()
 	for bucket := range w.buffers {
 		if sel := w.sel[w.starts[bucket]:w.starts[bucket+1]]; len(sel) > 0 {

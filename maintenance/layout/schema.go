@@ -64,23 +64,17 @@ func newPlan(schema *iceberg.Schema, cluster []int, lineage bool) (*plan, error)
 		return nil, fmt.Errorf("write schema: %w", err)
 	}
 	p := &plan{json: string(text)}
-	var fields []arrow.Field
 	for _, field := range schema.Fields() {
 		c, err := newColumn(field)
 		if err != nil {
 			return nil, err
 		}
 		p.columns = append(p.columns, c)
-		fields = append(fields, c.field)
 	}
 	if lineage {
-		for _, c := range lineageColumns() {
-			p.columns = append(p.columns, c)
-			fields = append(fields, c.field)
-		}
+		p.columns = append(p.columns, lineageColumns()...)
 	}
-	metadata := arrow.MetadataFrom(map[string]string{"iceberg.schema": p.json})
-	p.schema = arrow.NewSchema(fields, &metadata)
+	p.schema = p.arrowSchema()
 	if len(cluster) > zorder.ColumnsMax {
 		return nil, fault.New(fault.Validation, "cannot cluster by %d columns; at most %d", len(cluster), zorder.ColumnsMax)
 	}
@@ -92,6 +86,14 @@ func newPlan(schema *iceberg.Schema, cluster []int, lineage bool) (*plan, error)
 		p.cluster = append(p.cluster, c)
 	}
 	return p, nil
+}
+
+func (p *plan) arrowSchema() *arrow.Schema {
+	var fields []arrow.Field
+	for _, c := range p.columns {
+		fields = append(fields, c.field)
+	}
+	return arrow.NewSchema(fields, nil)
 }
 
 func lineageColumns() []column {

@@ -15,6 +15,8 @@ const (
 type sorter struct {
 	words, wordsOut []uint64
 	permOut         []uint32
+	rows            []uint32 // all rows of a unit, group by group
+	groups          []uint16 // of each row
 }
 
 // byWords sorts perm stably by words, which are given by row: words[perm[i]] ascends afterwards. It looks first: rows often

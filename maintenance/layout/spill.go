@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -114,19 +115,13 @@ func (s *spill) write(seg *segment, vecs []*vec, scratch *[]byte) error {
 // load gives the vecs of a segment. Vecs of a segment in memory are handed over: it can be loaded once.
 func (s *spill) load(seg *segment, scratch *[]byte) ([]*vec, error) {
 	if seg.vecs != nil {
-		vecs := seg.vecs
-		seg.vecs = nil
-		s.mu.Lock()
-		s.held -= seg.bytes
-		s.mu.Unlock()
-		return vecs, nil
+		return s.takeHeld(seg), nil
 	}
-	*scratch = grow((*scratch)[:0], int(seg.length))
-	if _, err := s.file.ReadAt(*scratch, seg.offset); err != nil {
-		return nil, fmt.Errorf("read back %d bytes of spill: %w", seg.length, err)
+	rest, err := s.read(seg, scratch)
+	if err != nil {
+		return nil, err
 	}
 	var vecs []*vec
-	rest := *scratch
 	for len(rest) > 0 {
 		v, after, err := decodeVec(rest)
 		if err != nil {
@@ -135,6 +130,92 @@ func (s *spill) load(seg *segment, scratch *[]byte) ([]*vec, error) {
 		vecs, rest = append(vecs, v), after
 	}
 	return vecs, nil
+}
+
+func (s *spill) takeHeld(seg *segment) []*vec {
+	vecs := seg.vecs
+	seg.vecs = nil
+	s.mu.Lock()
+	s.held -= seg.bytes
+	s.mu.Unlock()
+	return vecs
+}
+
+// loadInto appends a segment's vecs to others of the same kind. former decodes codes of columns that are bare by now.
+func (s *spill) loadInto(into []*vec, seg *segment, former []*sealed, scratch *[]byte) error {
+	if seg.vecs != nil {
+		vecs := s.takeHeld(seg)
+		for c, v := range vecs {
+			join(into[c], v, former[c])
+		}
+		releaseVecs(vecs)
+		return nil
+	}
+	rest, err := s.read(seg, scratch)
+	if err != nil {
+		return err
+	}
+	for c := range into {
+		if rest, err = appendEncoded(into[c], rest, former[c]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// join appends a vec to one of the same class, or to the wider form that it has come to be: codes to values, short keys
+// to words.
+func join(into, v *vec, former *sealed) {
+	switch {
+	case v.class == into.class:
+		into.appendAll(v)
+	case v.class == class2:
+		former.decode(into, v)
+	default:
+		for _, w := range v.w4 {
+			into.w8 = append(into.w8, uint64(w))
+		}
+		into.n += v.n
+	}
+}
+
+func (s *spill) read(seg *segment, scratch *[]byte) ([]byte, error) {
+	*scratch = grow((*scratch)[:0], int(seg.length))
+	if _, err := s.file.ReadAt(*scratch, seg.offset); err != nil {
+		return nil, fmt.Errorf("read back %d bytes of spill: %w", seg.length, err)
+	}
+	return *scratch, nil
+}
+
+// keys gives the first vec of a segment, which holds the keys, and leaves the segment as it is.
+func (s *spill) keys(seg *segment, scratch *[]byte) (*vec, error) {
+	if seg.vecs != nil {
+		return seg.vecs[0], nil
+	}
+	encoded, err := s.read(seg, scratch)
+	if err != nil {
+		return nil, err
+	}
+	v, _, err := decodeVec(encoded)
+	return v, err
+}
+
+// newList adds an empty list of segments.
+func (s *spill) newList() int {
+	s.segments = append(s.segments, nil)
+	return len(s.segments) - 1
+}
+
+// unitOf gives a list's rows and bytes.
+func (s *spill) unitOf(lists ...int) unit {
+	u := unit{lists: lists}
+	for _, list := range lists {
+		for _, seg := range s.segments[list] {
+			u.rows += int64(seg.rows)
+			u.bytes += seg.bytes
+		}
+	}
+	return u
 }
 
 // close gives back the file and the memory.
@@ -223,29 +304,90 @@ func (r *spillReader) number() int {
 	return int(n)
 }
 
-func (r *spillReader) buffer() []byte {
-	raw := r.number()
+// open gives the raw length and the stored bytes of the next buffer.
+func (r *spillReader) open() (raw int, stored []byte) {
+	raw = r.number()
 	if r.err != nil || len(r.rest) < 4 {
 		r.err = io.ErrUnexpectedEOF
-		return nil
+		return 0, nil
 	}
-	stored := int(binary.LittleEndian.Uint32(r.rest))
+	length := int(binary.LittleEndian.Uint32(r.rest))
 	r.rest = r.rest[4:]
-	if stored > len(r.rest) {
+	if length > len(r.rest) {
 		r.err = io.ErrUnexpectedEOF
-		return nil
+		return 0, nil
 	}
-	from := r.rest[:stored]
-	r.rest = r.rest[stored:]
-	out := make([]byte, raw)
-	if stored == raw {
-		copy(out, from)
-		return out
-	}
-	if _, err := s2.Decode(out, from); err != nil {
+	stored = r.rest[:length]
+	r.rest = r.rest[length:]
+	return raw, stored
+}
+
+func (r *spillReader) unpack(out, stored []byte) {
+	if len(stored) == len(out) {
+		copy(out, stored)
+	} else if _, err := s2.Decode(out, stored); err != nil {
 		r.err = err
 	}
+}
+
+func (r *spillReader) buffer() []byte {
+	raw, stored := r.open()
+	if r.err != nil {
+		return nil
+	}
+	out := make([]byte, raw)
+	r.unpack(out, stored)
 	return out
+}
+
+// appendTo unpacks the next buffer behind the words that are there.
+func appendTo[T uint64 | uint32 | uint16 | byte](r *spillReader, words []T, size int) []T {
+	raw, stored := r.open()
+	if r.err != nil {
+		return words
+	}
+	n := len(words)
+	words = grow(words, raw/size)
+	if raw > 0 {
+		r.unpack(unsafe.Slice((*byte)(unsafe.Pointer(&words[n])), raw), stored)
+	}
+	return words
+}
+
+// appendEncoded appends an encoded vec to another one, without a copy in between when both are of one simple class.
+func appendEncoded(into *vec, b []byte, former *sealed) ([]byte, error) {
+	if from := class(b[0]); from != into.class || from == classNested || from == classBit || from == classBytes {
+		v, rest, err := decodeVec(b)
+		if err == nil {
+			join(into, v, former)
+			releaseVecs([]*vec{v})
+		}
+		return rest, err
+	}
+	r := &spillReader{rest: b[1:]}
+	head := vec{}
+	_, head.n, head.nulls = r.number(), r.number(), r.number()
+	if head.nulls > 0 {
+		head.valid = r.buffer()
+	}
+	if r.err == nil {
+		into.appendValidityAll(&head)
+	}
+	switch into.class {
+	case class8:
+		into.w8 = appendTo(r, into.w8, 8)
+	case class4:
+		into.w4 = appendTo(r, into.w4, 4)
+	case class2:
+		into.w2 = appendTo(r, into.w2, 2)
+	case classFixed:
+		into.raw = appendTo(r, into.raw, 1)
+	}
+	into.n += head.n
+	if r.err != nil {
+		return nil, fmt.Errorf("decode spill: %w", r.err)
+	}
+	return r.rest, nil
 }
 
 func decodeVec(b []byte) (*vec, []byte, error) {

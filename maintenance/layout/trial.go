@@ -3,10 +3,17 @@ package layout
 import (
 	"context"
 	"slices"
+
+	"catalogd/maintenance/zorder"
 )
 
-// trialRowsMax bounds the rows of a trial row group.
-const trialRowsMax = 262_144
+// Limits of trials. A dictionary must win clearly: how well its indices compress hangs on how many bits they happen to
+// have in a row group, while bare values compress alike everywhere.
+const (
+	trialRowsMax         = 262_144 // of a trial row group
+	trialGroups          = 2
+	dictionaryTrialShare = 0.85
+)
 
 // discard is an output that keeps nothing.
 type discard struct{}
@@ -16,105 +23,147 @@ func (discard) Path() string                { return "trial" }
 func (discard) Close() error                { return nil }
 func (discard) Abort()                      {}
 
-// try encodes one row group in several ways, to nowhere, and keeps the smallest way for all: the order of rows inside row
-// groups, and which columns do without a dictionary. It hands back the unit that it has loaded for this.
-func (w *unitWriter) try(ctx context.Context, u unit) (*loaded, error) {
-	fw := &fileWorker{unitWriter: w}
-	l, err := fw.loadUnit(u)
-	if err != nil {
-		return nil, err
+// trialSizes are the bytes of each top-level column over all trial row groups.
+type trialSizes []int64
+
+func (s trialSizes) total() int64 {
+	var sum int64
+	for _, n := range s {
+		sum += n
 	}
-	orders := w.orders()
-	w.order = orders[0]
-	if err := l.sortFor(&fw.sorter, w.curve, u.groups, w.order); err != nil {
-		return nil, err
-	}
-	group := slices.Clone(l.groups[len(l.groups)/2])
-	group = group[:min(len(group), trialRowsMax)]
-	var best OutputFile
-	for i, order := range orders {
-		if i > 0 {
-			l.sortRows(&fw.sorter, group, order)
-		}
-		file, err := fw.trial(ctx, l, group)
-		if err != nil {
-			return nil, err
-		}
-		if i == 0 || sizeOf(file) < sizeOf(best) {
-			best, w.order = file, order
-		}
-	}
-	if err := w.tryPlain(ctx, fw, l, group, best); err != nil {
-		return nil, err
-	}
-	w.rowBytes = float64(sizeOf(best)) / float64(len(group))
-	if !slices.Equal(w.order, orders[0]) {
-		for _, rows := range l.groups {
-			l.sortRows(&fw.sorter, rows, w.order)
-		}
-	}
-	return l, nil
+	return sum
 }
 
-// tryPlain encodes columns of bare values once more without dictionaries.
-func (w *unitWriter) tryPlain(ctx context.Context, fw *fileWorker, l *loaded, group []uint32, best OutputFile) error {
-	candidates := false
-	for c := range w.p.columns {
-		column := &w.p.columns[c]
-		if w.dicts[c] == nil && column.class != classNested && column.class != classBit {
-			w.encoder.plainColumns[c] = true
-			candidates = true
-		}
-	}
-	if !candidates {
-		return nil
-	}
-	l.sortRows(&fw.sorter, group, w.order)
-	without, err := fw.trial(ctx, l, group)
+// try encodes a few row groups in several ways, to nowhere, and keeps the smallest way for all: the order of rows inside
+// row groups, and which columns do without a dictionary. The unit that it loads for this stays loaded.
+func (w *fileWorker) try(ctx context.Context, u unit) error {
+	l, err := w.loadUnit(u)
 	if err != nil {
 		return err
 	}
-	for c := range w.p.columns {
-		id := w.p.columns[c].id
-		if w.encoder.plainColumns[c] && without.ColumnSizes[id] > best.ColumnSizes[id] {
-			w.encoder.plainColumns[c] = false
+	orders := w.orders
+	if err := l.sortFor(&w.sorter, w.curve, u.groups, orders[0]); err != nil {
+		return err
+	}
+	groups := trialRowsOf(l.groups)
+	var best trialSizes
+	for i, order := range orders {
+		sizes, plain, err := w.tryOrder(ctx, l, groups, order)
+		if err != nil {
+			return err
+		}
+		if i == 0 || sizes.total() < best.total() {
+			best, w.unitWriter.order = sizes, order
+			copy(w.encoder.plainColumns, plain)
+		}
+	}
+	rows := 0
+	for _, group := range groups {
+		rows += len(group)
+	}
+	w.rowBytes = float64(best.total()) / float64(max(rows, 1))
+	if !slices.Equal(w.order, orders[0]) {
+		for _, rows := range l.groups {
+			l.sortRows(&w.sorter, rows, w.order)
 		}
 	}
 	return nil
 }
 
-func sizeOf(f OutputFile) int64 {
-	var size int64
-	for _, n := range f.ColumnSizes {
-		size += n
+// trialRowsOf picks row groups from both ends of a unit.
+func trialRowsOf(groups [][]uint32) [][]uint32 {
+	var picked [][]uint32
+	for i := range min(trialGroups, len(groups)) {
+		group := groups[i*(len(groups)-1)/max(trialGroups-1, 1)]
+		picked = append(picked, slices.Clone(group[:min(len(group), trialRowsMax)]))
 	}
-	return size
+	return picked
 }
 
-func (w *fileWorker) trial(ctx context.Context, l *loaded, group []uint32) (OutputFile, error) {
+// tryOrder gives the sizes of columns with rows in an order, each column in its smaller form, and which are the smaller
+// ones without a dictionary.
+func (w *fileWorker) tryOrder(ctx context.Context, l *loaded, groups [][]uint32, order []int) (trialSizes, []bool, error) {
+	all := &encoder{p: w.p, s: w.encoder.s, codec: w.encoder.codec, plainColumns: make([]bool, len(w.p.columns))}
+	bare := *all
+	bare.p = &plan{json: w.p.json}
+	var candidates []int
+	for c, column := range w.p.columns {
+		if w.dicts[c] == nil && column.class != classNested && column.class != classBit {
+			candidates = append(candidates, c)
+			bare.p.columns = append(bare.p.columns, column)
+		}
+	}
+	bare.p.schema = bare.p.arrowSchema()
+	bare.plainColumns = slices.Repeat([]bool{true}, len(candidates))
+	sizes, plain := make(trialSizes, len(w.p.columns)), make([]bool, len(w.p.columns))
+	without := make(trialSizes, len(w.p.columns))
+	for _, rows := range groups {
+		l.sortRows(&w.sorter, rows, order)
+		if err := w.trial(ctx, all, l, rows, sizes, nil); err != nil {
+			return nil, nil, err
+		}
+		if len(candidates) > 0 {
+			if err := w.trial(ctx, &bare, l, rows, without, candidates); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	for _, c := range candidates {
+		if float64(sizes[c]) > dictionaryTrialShare*float64(without[c]) {
+			sizes[c], plain[c] = without[c], true
+		}
+	}
+	return sizes, plain, nil
+}
+
+// trial encodes one row group and adds the columns' sizes. columns are the plan's columns that the encoder's own are; nil:
+// all.
+func (w *fileWorker) trial(ctx context.Context, e *encoder, l *loaded, rows []uint32, sizes trialSizes, columns []int) error {
 	if err := ctx.Err(); err != nil {
-		return OutputFile{}, err
+		return err
 	}
-	f, err := w.encoder.open(discard{})
+	f, err := e.open(discard{})
 	if err != nil {
-		return OutputFile{}, err
+		return err
 	}
-	if err := w.writeGroup(f, l, group, false); err != nil {
-		return OutputFile{}, err
+	of := func(c int) int {
+		if columns == nil {
+			return c
+		}
+		return columns[c]
 	}
-	return f.close()
+	dicts := make([]*sealed, len(e.p.columns))
+	for c := range dicts {
+		dicts[c] = w.dicts[of(c)]
+	}
+	if err := f.writeRowGroup(len(rows), dicts, func(c int) (*vec, error) { return w.gather(l.columns[of(c)], rows) }); err != nil {
+		return err
+	}
+	file, err := f.close()
+	if err != nil {
+		return err
+	}
+	for c := range e.p.columns {
+		for _, leaf := range e.p.columns[c].leaves {
+			sizes[of(c)] += file.ColumnSizes[leaf.id]
+		}
+	}
+	return nil
 }
 
 // orders gives the orders of clustering columns inside a row group to choose from: few values first, which brings long
 // runs to those columns, or the column with most values (time, as a rule) first, which brings it into order.
-func (w *unitWriter) orders() [][]int {
-	distinct := w.sample.distinct()
+func (s *sample) orders(curve zorder.Curve) [][]int {
+	distinct := s.distinct()
 	few := make([]int, len(distinct))
 	for i := range few {
 		few[i] = i
 	}
+	if curve == zorder.Linear {
+		return [][]int{few}
+	}
 	slices.SortStableFunc(few, func(a, b int) int { return distinct[a] - distinct[b] })
-	if len(few) < 2 || w.curve == "linear" {
+	if len(few) < 2 {
 		return [][]int{few}
 	}
 	last := len(few) - 1

@@ -58,13 +58,13 @@ func planUnits(buckets []unit, groups int) []unit {
 	return out
 }
 
-// loaded is a unit in memory, cut and sorted.
+// loaded is a unit in memory, cut and sorted. It is filled again and again, so that its memory serves all units.
 type loaded struct {
 	p       *plan
 	dicts   []*sealed // by column; nil: the column is carried as bare values
-	former  []*sealed // dictionaries of columns that had too many values in the end
+	former  []*sealed // the same, and dictionaries of columns that had too many values in the end
+	vecs    []*vec    // the key, then the columns
 	columns []*vec
-	keys    []uint64
 	groups  [][]uint32 // rows of each row group, in the order in which they are written
 	ords    [][]uint64 // by clustering column
 }
@@ -72,64 +72,62 @@ type loaded struct {
 // load reads a unit back and joins its segments, column by column.
 func (l *loaded) load(s *spill, u unit, scratch *[]byte) error {
 	n := int(u.rows)
-	l.keys = make([]uint64, 0, n)
-	l.columns = make([]*vec, len(l.p.columns))
-	for c := range l.p.columns {
-		column := &l.p.columns[c]
-		l.columns[c] = newVec(column.class, column.width)
-		if l.dicts[c] != nil {
-			l.columns[c] = newVec(class2, 0)
+	if l.vecs == nil {
+		l.vecs = []*vec{newVec(class8, 0)}
+		for c := range l.p.columns {
+			column := &l.p.columns[c]
+			v := newVec(column.class, column.width)
+			if l.dicts[c] != nil {
+				v = newVec(class2, 0)
+			}
+			l.vecs = append(l.vecs, v)
 		}
-		l.columns[c].reserve(n)
+		l.columns = l.vecs[1:]
 	}
+	for _, v := range l.vecs {
+		v.reset()
+		v.reserve(n)
+	}
+	former := append([]*sealed{nil}, l.former...)
 	for _, list := range u.lists {
 		for _, seg := range s.segments[list] {
-			vecs, err := s.load(seg, scratch)
-			if err != nil {
+			if err := s.loadInto(l.vecs, seg, former, scratch); err != nil {
 				return err
 			}
-			l.join(vecs)
 		}
 	}
-	if len(l.keys) != n {
-		return fmt.Errorf("spill gave back %d rows of %d", len(l.keys), n)
+	if l.vecs[0].n != n {
+		return fmt.Errorf("spill gave back %d rows of %d", l.vecs[0].n, n)
 	}
 	return joinNested(l.columns)
 }
 
-func (l *loaded) join(vecs []*vec) {
-	key := vecs[0]
-	if key.class == class8 {
-		l.keys = append(l.keys, key.w8...)
-	} else {
-		for _, k := range key.w4 {
-			l.keys = append(l.keys, uint64(k))
-		}
-	}
-	for c, v := range vecs[1:] {
-		if into := l.columns[c]; v.class == class2 && into.class != class2 {
-			l.former[c].decode(into, v)
-		} else {
-			into.appendAll(v)
-		}
-	}
-	releaseVecs(vecs)
-}
+func (l *loaded) keys() []uint64 { return l.vecs[0].w8 }
 
 // arrange cuts the unit into row groups and sorts each of them by the clustering columns in the given order.
 func (l *loaded) arrange(s *sorter, groups int, order []int) error {
-	l.groups = partition(l.keys, cutKeys(s.sortedKeys(l.keys), groups))
-	l.keys = nil
+	l.groups = s.partition(l.keys(), cutKeys(s.sortedKeys(l.keys()), groups))
+	if err := l.number(); err != nil {
+		return err
+	}
+	for _, rows := range l.groups {
+		l.sortRows(s, rows, order)
+	}
+	return nil
+}
+
+// number gives each row its place in the order of each clustering column.
+func (l *loaded) number() error {
+	if l.ords == nil {
+		l.ords = make([][]uint64, len(l.p.cluster))
+	}
 	for i := range l.p.cluster {
 		c := &l.p.cluster[i]
 		v, err := l.p.clusterVec(c, l.columns)
 		if err != nil {
 			return err
 		}
-		l.ords = append(l.ords, l.p.ordinals(nil, c, v, l.dicts[c.top]))
-	}
-	for _, rows := range l.groups {
-		l.sortRows(s, rows, order)
+		l.ords[i] = l.p.ordinals(l.ords[i], c, v, l.dicts[c.top])
 	}
 	return nil
 }
@@ -167,24 +165,20 @@ func (l *loaded) linearSort(s *sorter, groups int) error {
 	for i := range order {
 		order[i] = i
 	}
-	rows := make([]uint32, len(l.keys))
+	s.rows = grow(s.rows[:0], l.vecs[0].n)
+	rows := s.rows
 	for i := range rows {
 		rows[i] = uint32(i)
 	}
-	for i := range l.p.cluster {
-		c := &l.p.cluster[i]
-		v, err := l.p.clusterVec(c, l.columns)
-		if err != nil {
-			return err
-		}
-		l.ords = append(l.ords, l.p.ordinals(nil, c, v, l.dicts[c.top]))
+	if err := l.number(); err != nil {
+		return err
 	}
 	l.sortRows(s, rows, order)
-	first := make([]uint64, len(rows))
+	first := grow(s.wordsOut[:0], len(rows))
 	for j, row := range rows {
 		first[j] = l.ords[0][row]
 	}
-	l.keys = nil
+	l.groups = nil
 	start := 0
 	for _, at := range cutPositions(first, groups) {
 		l.groups = append(l.groups, rows[start:at])
@@ -201,19 +195,25 @@ func (l *loaded) sortFor(s *sorter, curve zorder.Curve, groups int, order []int)
 	return l.arrange(s, groups, order)
 }
 
-func (l *loaded) release() { releaseVecs(l.columns) }
-
+// reserve makes room for n values of an empty vec.
 func (v *vec) reserve(n int) {
 	switch v.class {
 	case class8:
-		v.w8 = make([]uint64, 0, n)
+		v.w8 = room(v.w8, n)
 	case class4:
-		v.w4 = make([]uint32, 0, n)
+		v.w4 = room(v.w4, n)
 	case class2:
-		v.w2 = make([]uint16, 0, n)
+		v.w2 = room(v.w2, n)
 	case classFixed:
-		v.raw = make([]byte, 0, n*v.width)
+		v.raw = room(v.raw, n*v.width)
 	case classBytes:
-		v.offs = append(make([]int32, 0, n+1), 0)
+		v.offs = append(room(v.offs, n+1), 0)
 	}
+}
+
+func room[T any](s []T, n int) []T {
+	if cap(s) >= n {
+		return s[:0]
+	}
+	return make([]T, 0, n)
 }

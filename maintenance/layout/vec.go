@@ -173,10 +173,15 @@ func appendTake[T uint64 | uint32 | uint16](dst, src []T, sel []uint32) []T {
 	return dst
 }
 
-// grow lengthens a slice by n, doubling its memory when needed.
+// grow lengthens a slice by n. Small slices double, large ones grow by a quarter: their slack would be felt.
 func grow[T any](s []T, n int) []T {
 	if need := len(s) + n; need > cap(s) {
-		bigger := make([]T, need, max(need, 2*cap(s)))
+		const large = 1 << 16
+		slack := cap(s)
+		if cap(s) > large {
+			slack = cap(s) / 4
+		}
+		bigger := make([]T, need, max(need, cap(s)+slack))
 		copy(bigger, s)
 		return bigger
 	}

@@ -62,13 +62,13 @@ func (r *run) write(ctx context.Context) error {
 	if w.encoder, err = newEncoder(r.p, r.job.Writer); err != nil {
 		return err
 	}
-	first, err := w.try(ctx, units[0])
-	if err != nil {
+	first := &fileWorker{unitWriter: w}
+	if err := first.try(ctx, units[0]); err != nil {
 		return err
 	}
 	plans := w.planFiles(units)
-	plans[0].first = first
-	return w.writeFiles(ctx, plans)
+	plans[0].loaded = true
+	return w.writeFiles(ctx, plans, first)
 }
 
 // rowGroups gives the number of row groups of the whole job.
@@ -81,9 +81,7 @@ func (r *run) rowGroups() int {
 	if encoded := float64(r.result.BytesIn) / float64(r.rows); encoded > 0 {
 		rows = min(rows, int64(float64(orDefault(s.RowGroupBytes, rowGroupBytesDefault))/encoded))
 	}
-	if r.probe.rowBytes > 0 { // a row group is gathered in memory
-		rows = min(rows, int64(float64(r.memory)/float64(3*r.workers)/r.probe.rowBytes))
-	}
+	rows = min(rows, int64(float64(r.memory)/float64(unitShare*r.workers)/r.unitRowBytes())) // a row group is sorted in memory
 	rows = max(rows, 1)
 	return int((r.rows + rows - 1) / rows)
 }
@@ -100,8 +98,8 @@ type unitWriter struct {
 
 // filePlan is the units of one output.
 type filePlan struct {
-	units []unit
-	first *loaded // units[0] when it is loaded already
+	units  []unit
+	loaded bool // the first worker holds units[0] already
 }
 
 // planFiles deals units out to files of about equal size.
@@ -134,25 +132,25 @@ func filesWanted(s WriterSettings, expected float64) int {
 	return int(max((int64(expected)+target-1)/target, 1))
 }
 
-func (w *unitWriter) writeFiles(ctx context.Context, plans []filePlan) error {
+func (w *unitWriter) writeFiles(ctx context.Context, plans []filePlan, first *fileWorker) error {
 	files := make([]OutputFile, len(plans))
 	sums := make([]Checksum, len(plans))
 	group, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
-	for range min(w.workers, len(plans)) {
+	for i := range min(w.workers, len(plans)) {
+		fw, n := first, 0
+		if i > 0 {
+			fw, n = &fileWorker{unitWriter: w}, int(next.Add(1))
+		}
 		group.Go(func() error {
-			fw := &fileWorker{unitWriter: w}
-			for {
-				n := int(next.Add(1) - 1)
-				if n >= len(plans) {
-					return nil
-				}
+			for ; n < len(plans); n = int(next.Add(1)) {
 				file, err := fw.writeFile(ctx, plans[n])
 				if err != nil {
 					return err
 				}
 				files[n], sums[n] = file, fw.checksum
 			}
+			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -171,7 +169,8 @@ type fileWorker struct {
 	*unitWriter
 	sorter   sorter
 	scratch  []byte
-	gathered *vec
+	loaded   *loaded // whose memory the next unit takes
+	gathered map[class]*vec
 	hasher   rowHasher
 	checksum Checksum
 }
@@ -197,8 +196,8 @@ func (w *fileWorker) fill(ctx context.Context, out Output, plan filePlan) (Outpu
 		return OutputFile{}, err
 	}
 	for i, u := range plan.units {
-		l := plan.first
-		if i > 0 || l == nil {
+		l := w.loaded
+		if i > 0 || !plan.loaded {
 			if l, err = w.loadUnit(u); err != nil {
 				return OutputFile{}, err
 			}
@@ -213,57 +212,59 @@ func (w *fileWorker) fill(ctx context.Context, out Output, plan filePlan) (Outpu
 			if len(rows) == 0 {
 				continue
 			}
-			if err := w.writeGroup(f, l, rows, true); err != nil {
+			if err := w.writeGroup(f, l, rows); err != nil {
 				return OutputFile{}, err
 			}
 			w.progress(PhaseWrite, float64(w.written.Add(int64(len(rows))))/float64(w.rows))
 		}
-		l.release()
 	}
 	return f.close()
 }
 
 func (w *fileWorker) loadUnit(u unit) (*loaded, error) {
-	l := &loaded{p: w.p, dicts: w.dicts, former: w.former}
-	return l, l.load(w.spill, u, &w.scratch)
+	if w.loaded == nil {
+		w.loaded = &loaded{p: w.p, dicts: w.dicts, former: w.former}
+	}
+	return w.loaded, w.loaded.load(w.spill, u, &w.scratch)
 }
 
 // writeGroup gathers and writes the rows of one row group, a column at a time, hashing what goes out.
-func (w *fileWorker) writeGroup(f *fileWriter, l *loaded, rows []uint32, counted bool) error {
-	if counted {
-		w.hasher.start(len(rows))
-	}
+func (w *fileWorker) writeGroup(f *fileWriter, l *loaded, rows []uint32) error {
+	w.hasher.start(len(rows))
 	err := f.writeRowGroup(len(rows), w.dicts, func(c int) (*vec, error) {
 		v, err := w.gather(l.columns[c], rows)
 		if err != nil {
 			return nil, err
 		}
-		if counted {
-			w.hasher.plainOrCodes(w.p.columns[c].id, v, w.dicts[c])
-		}
+		w.hasher.plainOrCodes(w.p.columns[c].id, v, w.dicts[c])
 		return v, nil
 	})
-	if counted {
-		w.hasher.finish(&w.checksum)
-	}
+	w.hasher.finish(&w.checksum)
 	return err
 }
 
+// gather gives rows of a column, in memory that serves the next column of the class too.
 func (w *fileWorker) gather(v *vec, rows []uint32) (*vec, error) {
-	if v.class == classNested {
-		taken, err := takeNested(v.arrs[0], rows)
-		if err != nil {
-			return nil, err
-		}
-		if w.gathered != nil {
-			releaseVecs([]*vec{w.gathered})
-		}
-		w.gathered = &vec{class: classNested, n: len(rows), arrs: []arrow.Array{taken}}
-		return w.gathered, nil
+	if w.gathered == nil {
+		w.gathered = map[class]*vec{}
 	}
-	out := newVec(v.class, v.width)
+	out := w.gathered[v.class]
+	if out == nil {
+		out = newVec(v.class, v.width)
+		w.gathered[v.class] = out
+	}
+	out.width = v.width
+	out.reset()
 	out.reserve(len(rows))
-	out.appendTake(v, rows)
+	if v.class != classNested {
+		out.appendTake(v, rows)
+		return out, nil
+	}
+	taken, err := takeNested(v.arrs[0], rows)
+	if err != nil {
+		return nil, err
+	}
+	out.arrs, out.n = []arrow.Array{taken}, len(rows)
 	return out, nil
 }
 
