@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"catalogd/maintenance/layout"
 )
 
 // Config is everything that a server, a worker and the commands that open Postgres can be told. It is read here and
@@ -93,7 +95,7 @@ func defaultConfig() Config {
 		OpsListen:   "127.0.0.1:8182",
 		Database:    DatabaseConfig{MaxConns: 16},
 		Tokens:      TokensConfig{TTL: time.Hour},
-		Maintenance: MaintenanceConfig{Embedded: true, Memory: 256 << 20},
+		Maintenance: MaintenanceConfig{Embedded: true, Memory: layout.MemoryBytesDefault},
 		Log:         LogConfig{Level: slog.LevelInfo, Format: "json"},
 		Shutdown:    ShutdownConfig{Grace: 30 * time.Second},
 		sources:     map[string]string{},

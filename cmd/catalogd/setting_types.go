@@ -127,7 +127,7 @@ func parseBytes(value string) (int64, error) {
 		}
 		return n * unit.bytes, nil
 	}
-	return 0, fmt.Errorf("%q is not a size like 256MiB", value)
+	return 0, fmt.Errorf("%q is not a size like 192MiB", value)
 }
 
 func formatBytes(n int64) string {

@@ -41,7 +41,7 @@ var settings = []setting{
 	secrets("secrets.previous_keys", "older keys that still decrypt, for rotation", func(c *Config) *[]string { return &c.Secrets.PreviousKeys }),
 	seconds("tokens.ttl", "life of access tokens in seconds", func(c *Config) *time.Duration { return &c.Tokens.TTL }),
 	toggle("maintenance.embedded", "serve runs a maintenance worker too", func(c *Config) *bool { return &c.Maintenance.Embedded }),
-	size("maintenance.memory", "memory of a compaction, for example 256MiB", func(c *Config) *int64 { return &c.Maintenance.Memory }),
+	size("maintenance.memory", "memory of a compaction, for example 192MiB", func(c *Config) *int64 { return &c.Maintenance.Memory }),
 	text("maintenance.scratch", "folder of the worker's temporary files", func(c *Config) *string { return &c.Maintenance.Scratch }),
 	toggle("storage.allow_file", "warehouses may be folders of the server's own disk", func(c *Config) *bool { return &c.Storage.AllowFile }),
 	level("log.level", "debug, info, warn or error", func(c *Config) *slog.Level { return &c.Log.Level }),
@@ -60,7 +60,7 @@ func flagName(key string) string {
 // Variables with our prefix that belong to clients, to `dev` or to tests: a server ignores them silently.
 var reservedVariables = []string{
 	"CATALOGD_CONFIG", "CATALOGD_PAT", "CATALOGD_MANAGEMENT_URI", "CATALOGD_DEV_DATABASE_URL", "CATALOGD_OPS_URI",
-	"CATALOGD_ROOT_CREDENTIAL", "CATALOGD_POSTGRES_BIN", "CATALOGD_CRASH_POINT",
+	"CATALOGD_ROOT_CREDENTIAL", "CATALOGD_POSTGRES_BIN", "CATALOGD_CRASH_POINT", "CATALOGD_CRASH_LOG", "CATALOGD_BIN",
 }
 
 // inputs are the places that a configuration is read from, weakest first.

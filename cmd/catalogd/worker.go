@@ -4,9 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"catalogd/internal/telemetry"
 )
+
+// workerMemoryFloor is what a worker needs beside its jobs: the program itself, decoders' pages, the cache of metadata.
+const workerMemoryFloor = 128 << 20
+
+// boundMemory makes the collector work harder before a worker takes much more than it was given. A limit of the
+// operator's own, GOMEMLIMIT, comes first.
+func boundMemory(c *call, config Config) {
+	if c.lookup("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(2*config.Maintenance.Memory + workerMemoryFloor)
+	}
+}
 
 // runWorker is a server without its API: the worker, and the ops listener for its health.
 func runWorker(ctx context.Context, c *call) error {
@@ -28,6 +40,7 @@ func runWorker(ctx context.Context, c *call) error {
 		return err
 	}
 	defer a.close()
+	boundMemory(c, config)
 	s := &servers{ops: ops, log: a.log, grace: config.Shutdown.Grace}
 	s.health = a.health(s.stopping.Load)
 	if err := a.worker.Start(); err != nil {
