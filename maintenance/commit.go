@@ -18,8 +18,8 @@ import (
 
 // Limits of the commit loop. A rewrite may have taken an hour: it is rebased for long before it is given up.
 const (
-	commitDelayMin  = 50 * time.Millisecond
-	commitDelayMax  = 2 * time.Second // while writers are busy each try has the same chance: waiting longer gains nothing
+	commitDelayMin  = 10 * time.Millisecond
+	commitDelayMax  = 250 * time.Millisecond // while writers are busy each try has the same chance: waiting gains nothing
 	commitTriesFor  = 30 * time.Minute
 	commitCallMax   = 90 * time.Second // of one try, detached from the worker's end
 	cleanUpMax      = 60 * time.Second
@@ -45,8 +45,7 @@ func (c *compaction) commit(ctx context.Context) (Finish, error) {
 		if err != nil {
 			return Finish{}, err
 		}
-		c.note(p)
-		if err := c.show(ctx, phaseCommitting, 1); err != nil {
+		if err := c.saveDraft(ctx, p); err != nil {
 			return Finish{}, err
 		}
 		again, err := c.try(ctx, p)
@@ -65,6 +64,19 @@ func (c *compaction) commit(ctx context.Context) (Finish, error) {
 		}
 		delay = min(2*delay, commitDelayMax)
 	}
+}
+
+// saveDraft saves the figures as they are if the draft lands, so that whoever finds the commit after a crash has them.
+func (c *compaction) saveDraft(ctx context.Context, p *pending) error {
+	if c.draft.saved {
+		return nil
+	}
+	c.note(p)
+	if err := c.show(ctx, phaseCommitting, 1); err != nil {
+		return err
+	}
+	c.draft.saved = true
+	return nil
 }
 
 // rebase reads the table anew and gives up what does not hold any more.
@@ -146,8 +158,7 @@ func (c *compaction) moved(ctx context.Context, cause error) (again bool, err er
 	return false, fmt.Errorf("commit to %s: %w", c.ref.Ident, cause)
 }
 
-// note computes the figures as they are if this try lands. They are saved before the commit is sent, so that whoever
-// finds the commit after a crash has them.
+// note computes the figures as they are if this try lands.
 func (c *compaction) note(p *pending) {
 	o := outcomeOf(c.facts, c.plan)
 	o.Conflicts, o.SnapshotID, o.FilesSkipped = c.outcome.Conflicts, p.snapshot.SnapshotID, c.plan.Skipped

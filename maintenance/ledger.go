@@ -131,7 +131,11 @@ type output struct {
 
 func (o *output) Path() string { return o.path }
 
-func (o *output) Write(p []byte) (int, error) { return o.w.Write(p) }
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.w.Write(p)
+	crash.Point("compact-data-bytes")
+	return n, err
+}
 
 func (o *output) Close() error {
 	if err := o.w.Close(); err != nil {

@@ -295,7 +295,11 @@ func (s *scenario) apply() {
 	s.runs++
 	run := runID(100 + s.runs)
 	for _, g := range s.plan.Groups {
-		s.facts.Files = slices.DeleteFunc(s.facts.Files, func(f FileFacts) bool { return slices.Contains(g.Files, f.Path) })
+		taken := map[string]bool{}
+		for _, path := range g.Files {
+			taken[path] = true
+		}
+		s.facts.Files = slices.DeleteFunc(s.facts.Files, func(f FileFacts) bool { return taken[f.Path] })
 		count := max(1, (g.Bytes+g.TargetBytes-1)/g.TargetBytes)
 		for i := range count {
 			s.n++

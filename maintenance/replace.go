@@ -32,7 +32,9 @@ type draft struct {
 	id         uuid.UUID // in the names of its manifests
 	snapshotID int64
 	dropped    int
-	count      int // of manifests written
+	count      int      // of manifests written
+	lists      []string // names of manifest lists that are recorded and not used yet
+	saved      bool     // the figures are saved, as they are if this draft lands
 	added      []iceberg.ManifestFile
 	copies     map[string]iceberg.ManifestFile // by the path of the manifest that it is a copy of
 }
@@ -154,13 +156,35 @@ func (c *compaction) prepare(ctx context.Context) (*pending, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the manifest list: %w", err)
 	}
-	p.list = c.manifestFolder() + "/" + manifestListName(c.lease, p.snapshot.SnapshotID, uuid.New())
-	if err := c.writeFile(ctx, p.list, body); err != nil {
+	if p.list, err = c.nextListName(ctx); err != nil {
 		return nil, err
+	}
+	if err := c.view.files.WriteFile(p.list, body); err != nil {
+		return nil, fmt.Errorf("write %s: %w", p.list, err)
 	}
 	p.snapshot.ManifestList = p.list
 	crash.Point("compact-manifest-list")
 	return p, nil
+}
+
+// listNamesAtOnce is how many names of manifest lists are recorded at once: a try after a lost race must be quick, or
+// the next one is lost too.
+const listNamesAtOnce = 8
+
+// nextListName gives a name that is recorded already.
+func (c *compaction) nextListName(ctx context.Context) (string, error) {
+	d := c.draft
+	if len(d.lists) == 0 {
+		for range listNamesAtOnce {
+			d.lists = append(d.lists, c.manifestFolder()+"/"+manifestListName(c.lease, d.snapshotID, uuid.New()))
+		}
+		if err := c.intend(ctx, d.lists...); err != nil {
+			return "", err
+		}
+	}
+	name := d.lists[0]
+	d.lists = d.lists[1:]
+	return name, nil
 }
 
 // redraft begins a new draft when there is none that fits. A snapshot id is used again by the next try: a refused one

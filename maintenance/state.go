@@ -40,6 +40,9 @@ type tableView struct {
 	head      *table.Snapshot // of main; nil without one
 	access    vending.Access
 	files     Files
+
+	list   []iceberg.ManifestFile // of the snapshot listOf
+	listOf int64
 }
 
 // systemCaller is who the worker acts as; the job's id ties its audit rows together.
@@ -111,10 +114,14 @@ func (v *tableView) manifests() ([]iceberg.ManifestFile, error) {
 	if v.head == nil {
 		return nil, nil
 	}
+	if v.list != nil && v.listOf == v.head.SnapshotID {
+		return v.list, nil
+	}
 	list, err := v.head.Manifests(v.files)
 	if err != nil {
 		return nil, fmt.Errorf("read the manifest list of snapshot %d: %w", v.head.SnapshotID, err)
 	}
+	v.list, v.listOf = list, v.head.SnapshotID
 	return list, nil
 }
 
