@@ -225,7 +225,7 @@ func boxOf(p *plan, rg *metadata.RowGroupMetaData, leaves []leaf) (Box, error) {
 // a box says nothing about NaN.
 func boxSide(t zorder.Type, facts chunkFacts) (lo, hi []byte) {
 	null := zorder.AppendNull(nil, zorder.NullsFirst)
-	if facts.nulls == facts.values {
+	if facts.nulls == facts.values && facts.values > 0 {
 		return null, null
 	}
 	if !facts.hasBounds {
@@ -238,6 +238,9 @@ func boxSide(t zorder.Type, facts chunkFacts) (lo, hi []byte) {
 	}
 	lo = append(zorder.AppendPresent(nil), orderedBound(t, low)...)
 	hi = append(zorder.AppendPresent(nil), orderedBound(t, high)...)
+	if compareBytes(lo, hi) > 0 { // no writer means this; say nothing rather than something wrong
+		return nil, nil
+	}
 	if facts.nulls > 0 {
 		lo = null
 	}

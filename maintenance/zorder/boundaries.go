@@ -110,7 +110,7 @@ func (in columnJSON) decode() (*Column, error) {
 		c.lowerWords = append(c.lowerWords, word)
 	}
 	if t.Words() && len(in.Values) > 0 || !t.Words() && len(in.Words) > 0 ||
-		len(c.lowerWords)+len(c.lowerValues) != len(c.ranks) || len(c.ranks) > BinsMax+1 {
+		len(c.lowerWords)+len(c.lowerValues) != len(c.ranks) || len(c.ranks) > 2*BinsMax+2 {
 		return nil, refuse("bounds and ranks don't match")
 	}
 	if !slices.IsSorted(c.ranks) || !slices.IsSorted(c.lowerWords) ||
