@@ -1,6 +1,7 @@
 package catalogtest
 
 import (
+	"fmt"
 	"strconv"
 	"sync/atomic"
 
@@ -8,8 +9,11 @@ import (
 	"catalogd/internal/fault"
 )
 
-// racersMax is how many do the same thing at once.
-const racersMax = 50
+// racersMax is how many do the same thing at once; roundsMax is how often what only sometimes goes wrong is tried.
+const (
+	racersMax = 50
+	roundsMax = 8
+)
 
 var racePromises = []promise{
 	{"Field_C088_OneSwapWinsEachRound", func(b *bench) {
@@ -19,7 +23,7 @@ var racePromises = []promise{
 			for i := range changes {
 				changes[i] = b.swap(made)
 			}
-			winner := b.one(race(racersMax, func(i int) error { return b.commit(changes[i]) }), fault.CommitRace)
+			winner := b.one(b.race(racersMax, func(i int) error { return b.commit(changes[i]) }), fault.CommitRace)
 			made = changes[winner].Record
 			b.wantTable(b.load(made.Ident), made)
 		}
@@ -33,11 +37,11 @@ var racePromises = []promise{
 		for i := range changes {
 			changes[i] = b.newTable(a, "t", "")
 		}
-		winner := b.one(race(20, func(i int) error { return b.commit(changes[i]) }), fault.AlreadyExists)
+		winner := b.one(b.race(20, func(i int) error { return b.commit(changes[i]) }), fault.AlreadyExists)
 		b.wantTable(b.load(changes[winner].Record.Ident), changes[winner].Record)
 	}},
 	{"OneCreatesANamespace", func(b *bench) {
-		b.one(race(20, func(int) error { return b.createNamespace("a") }), fault.AlreadyExists)
+		b.one(b.race(20, func(int) error { return b.createNamespace("a") }), fault.AlreadyExists)
 	}},
 	{"OneRenamesToAName", func(b *bench) {
 		a := b.namespace("a")
@@ -45,41 +49,48 @@ var racePromises = []promise{
 		for i := range 10 {
 			made = append(made, b.table(a, "t"+strconv.Itoa(i)))
 		}
-		b.one(race(10, func(i int) error { return b.rename(made[i], a, "target") }), fault.AlreadyExists)
+		b.one(b.race(10, func(i int) error { return b.rename(made[i], a, "target") }), fault.AlreadyExists)
 		if n := len(b.tables(a)); n != 10 {
 			b.Errorf("%d tables", n)
 		}
 	}},
 	{"OneGetsALocation", func(b *bench) {
 		a := b.namespace("a")
-		// Each overlaps each other one: all lie on one line from the root down.
-		location := "s3://bucket/line"
-		changes := make([]catalog.PointerChange, 12)
-		for i := range changes {
-			location += "/" + strconv.Itoa(i)
-			changes[i] = b.newTable(a, "t"+strconv.Itoa(i), location)
+		for round := range roundsMax {
+			// Each overlaps each other one: all lie on one line from the root down.
+			location := "s3://bucket/line" + strconv.Itoa(round)
+			changes := make([]catalog.PointerChange, 12)
+			for i := range changes {
+				location += "/" + strconv.Itoa(i)
+				changes[i] = b.newTable(a, fmt.Sprintf("t%d-%d", round, i), location)
+			}
+			b.one(b.race(len(changes), func(i int) error { return b.commit(changes[i]) }), fault.BadRequest)
 		}
-		b.one(race(12, func(i int) error { return b.commit(changes[i]) }), fault.BadRequest)
 	}},
 	{"OneStagesALocation", func(b *bench) {
 		a := b.namespace("a")
-		b.one(race(12, func(i int) error {
-			_, err := b.stage(catalog.Identifier{Namespace: a.Levels, Name: "t" + strconv.Itoa(i)}, "s3://bucket/one")
-			return err
-		}), fault.BadRequest)
+		for round := range roundsMax {
+			location := "s3://bucket/one" + strconv.Itoa(round)
+			b.one(b.race(12, func(i int) error {
+				_, err := b.stage(catalog.Identifier{Namespace: a.Levels, Name: "t" + strconv.Itoa(i)}, location)
+				return err
+			}), fault.BadRequest)
+		}
 	}},
 	{"OneGetsAUUIDsOwnPlace", func(b *bench) {
 		a := b.namespace("a")
-		first := b.newTable(a, "t0", "")
-		changes := make([]catalog.PointerChange, 12)
-		for i := range changes {
-			changes[i] = b.newTable(a, "t"+strconv.Itoa(i), first.Record.Location)
-			changes[i].Record.UUID = first.Record.UUID
+		for round := range roundsMax {
+			first := b.newTable(a, "t", "")
+			changes := make([]catalog.PointerChange, 12)
+			for i := range changes {
+				changes[i] = b.newTable(a, fmt.Sprintf("t%d-%d", round, i), first.Record.Location)
+				changes[i].Record.UUID = first.Record.UUID
+			}
+			b.one(b.race(len(changes), func(i int) error { return b.commit(changes[i]) }), fault.BadRequest)
 		}
-		b.one(race(12, func(i int) error { return b.commit(changes[i]) }), fault.BadRequest)
 	}},
 	{"OneWarehouseGetsABase", func(b *bench) {
-		b.one(race(8, func(i int) error {
+		b.one(b.race(8, func(i int) error {
 			return b.createWarehouse("w"+strconv.Itoa(i), "s3://race/x"+[]string{"", "/y", "/y/z"}[i%3])
 		}), fault.BadRequest)
 	}},
@@ -87,27 +98,21 @@ var racePromises = []promise{
 		for i := range 20 {
 			n := b.namespace("n" + strconv.Itoa(i))
 			change := b.newTable(n, "t", "")
-			answers := race(2, func(i int) error {
-				if i == 0 {
-					return b.store.DropNamespace(b.Context(), n.ID, b.fact("drop-namespace", n.Levels.String()))
-				}
-				return b.commit(change)
-			})
-			b.one(answers, fault.NamespaceNotEmpty, fault.NoSuchNamespace)
-			if there := b.load(change.Record.Ident) != nil; there != (answers[1] == nil) {
-				b.Errorf("the table is there: %t; its creation said %v", there, answers[1])
-			}
+			b.dropAgainst(n, func() error { return b.commit(change) })
 		}
 	}},
 	{"DropNamespaceAgainstCreateChild", func(b *bench) {
 		for i := range 20 {
 			n := b.namespace("n" + strconv.Itoa(i))
-			b.one(race(2, func(i int) error {
-				if i == 0 {
-					return b.store.DropNamespace(b.Context(), n.ID, b.fact("drop-namespace", n.Levels.String()))
-				}
-				return b.createNamespace(n.Levels[0], "child")
-			}), fault.NamespaceNotEmpty, fault.NoSuchNamespace)
+			b.dropAgainst(n, func() error { return b.createNamespace(n.Levels[0], "child") })
+		}
+	}},
+	{"DropNamespaceAgainstRename", func(b *bench) {
+		a := b.namespace("a")
+		for i := range 20 {
+			n := b.namespace("n" + strconv.Itoa(i))
+			made := b.table(a, "t"+strconv.Itoa(i))
+			b.dropAgainst(n, func() error { return b.rename(made, n, "t") })
 		}
 	}},
 	{"DropTableAgainstCommit", func(b *bench) {
@@ -115,7 +120,7 @@ var racePromises = []promise{
 		for range 20 {
 			made := b.table(a, "t")
 			change := b.swap(made)
-			answers := race(2, func(i int) error {
+			answers := b.race(2, func(i int) error {
 				if i == 0 {
 					return b.store.DropTable(b.Context(), catalog.TableDrop{ID: made.ID, Ident: made.Ident, Fact: b.fact("drop-table", "a.t")})
 				}
@@ -134,7 +139,7 @@ var racePromises = []promise{
 		a := b.namespace("a")
 		one, two := b.table(a, "one"), b.table(a, "two")
 		for range 10 {
-			race(2, func(i int) error {
+			b.race(2, func(i int) error {
 				if i == 0 {
 					return b.rename(one, a, "two")
 				}
@@ -148,7 +153,7 @@ var racePromises = []promise{
 	{"Field_C121_TransactionsOverTheSameTables", transactionsOverTheSameTables},
 	{"PropertiesAreMergedOneAfterAnother", func(b *bench) {
 		a := b.namespace("a")
-		for _, err := range race(10, func(i int) error {
+		for _, err := range b.race(10, func(i int) error {
 			_, err := b.store.UpdateNamespace(b.Context(), catalog.NamespaceUpdate{
 				ID: a.ID, WarehouseID: b.warehouse.ID, Set: map[string]string{"k" + strconv.Itoa(i): "v"}, Fact: b.fact("update-namespace", "a"),
 			})
@@ -165,7 +170,7 @@ var racePromises = []promise{
 		for range 20 {
 			change := b.swap(made)
 			var said atomic.Bool
-			answers := race(2, func(i int) error {
+			answers := b.race(2, func(i int) error {
 				if i == 0 {
 					return b.commit(change)
 				}
@@ -185,6 +190,26 @@ var racePromises = []promise{
 	}},
 }
 
+// dropAgainst drops a namespace while something comes into it: one of both happens, and the other says why not.
+func (b *bench) dropAgainst(n catalog.NamespaceRecord, come func() error) {
+	b.Helper()
+	answers := b.race(2, func(i int) error {
+		if i == 0 {
+			return b.store.DropNamespace(b.Context(), n.ID, b.fact("drop-namespace", n.Levels.String()))
+		}
+		return come()
+	})
+	if answers[0] != nil {
+		b.refused(answers[0], fault.NamespaceNotEmpty, "")
+		b.must(answers[1])
+		return
+	}
+	b.refused(answers[1], fault.NoSuchNamespace, "Namespace does not exist: "+n.Levels.String())
+	if b.resolve(catalog.Lookup{Namespace: n.Levels}).Namespace != nil {
+		b.Errorf("namespace %s was dropped and is there", n.Levels)
+	}
+}
+
 // transactionsOverTheSameTables has many transactions over overlapping sets of tables, named in different orders.
 func transactionsOverTheSameTables(b *bench) {
 	a := b.namespace("a")
@@ -198,7 +223,7 @@ func transactionsOverTheSameTables(b *bench) {
 			first, second := i%4, (i+1+i%3)%4
 			transactions[i] = []catalog.PointerChange{b.swap(made[first]), b.swap(made[second])}
 		}
-		answers := race(len(transactions), func(i int) error { return b.commit(transactions[i]...) })
+		answers := b.race(len(transactions), func(i int) error { return b.commit(transactions[i]...) })
 		moved := map[string]catalog.TableRecord{}
 		for i, err := range answers {
 			if err != nil {
