@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	icebergio "github.com/apache/iceberg-go/io"
@@ -215,7 +217,7 @@ func (c *compaction) finish(ctx context.Context, p *pending) (Finish, error) {
 			}
 		}
 	})
-	return Finish{State: Succeeded, Reason: reason, Outcome: c.outcome, Layout: &layout}, nil
+	return Finish{State: Succeeded, Reason: reason, Outcome: c.outcome, Layout: &layout, Kept: slices.Sorted(maps.Keys(keep))}, nil
 }
 
 // removeOwn removes the files of this claim that are not kept. It may be called only when it is certain that no commit

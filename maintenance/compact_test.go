@@ -41,6 +41,9 @@ func TestCompaction_ClustersEveryPartition(t *testing.T) {
 			t.Errorf("data file %s", path)
 		}
 	}
+	if files, err := b.store.ListFiles(t.Context(), job.ID); err != nil || len(files) != 0 {
+		t.Errorf("still recorded as the job's: %v, %v", files, err)
+	}
 	again := tt.run(b.worker(nil))
 	expectState(t, again, maintenance.NothingToDo, maintenance.CodeWellLaidOut)
 	if again.Outcome.FilesBefore != 2 || again.Outcome.FilesAfter != 2 || again.Outcome.RowsAfter != 2400 {

@@ -65,6 +65,8 @@ type Finish struct {
 	Outcome Outcome
 	// Layout replaces the table's layout record when it is not nil.
 	Layout *LayoutRecord
+	// Kept are files that the table names now: they are the table's and no longer recorded as the job's.
+	Kept []string
 	// LookAfter, when not 0, makes an automatic look at the table due after that time, dirty or not.
 	LookAfter time.Duration
 }

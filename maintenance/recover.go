@@ -3,6 +3,8 @@ package maintenance
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
@@ -43,7 +45,9 @@ func (c *compaction) recover(ctx context.Context) (Finish, bool, error) {
 	if snapshot == nil && len(used) == 0 {
 		return Finish{}, false, nil
 	}
-	return c.finishFound(ctx, snapshot)
+	end, done, err := c.finishFound(ctx, snapshot)
+	end.Kept = slices.Sorted(maps.Keys(used))
+	return end, done, err
 }
 
 // finishFound ends a job whose commit landed though its worker did not live to say so.

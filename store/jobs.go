@@ -288,6 +288,11 @@ func (s *Store) FinishJob(ctx context.Context, l maintenance.Lease, f maintenanc
 				return err
 			}
 		}
+		if len(f.Kept) > 0 {
+			if _, err := tx.Exec(ctx, sqlForgetFiles, leaseArgs(l, pgx.NamedArgs{"paths": f.Kept})); err != nil {
+				return err
+			}
+		}
 		if f.LookAfter <= 0 {
 			return nil
 		}
