@@ -54,7 +54,7 @@ const depthPoints = 2000
 
 // Depth gives the mean number of boxes that cover a point's box: for points drawn from the boxes by their rows, how
 // many boxes must be read to find all rows at the point. 1 is perfect. It needs bounds alone, no rows: along each column
-// a point is drawn evenly over the bounds of other boxes that fall inside its own box.
+// a point is drawn evenly over the gaps that the bounds of all boxes leave inside its own box.
 func Depth(boxes []Box) float64 {
 	if len(boxes) < 2 || len(boxes[0].Lo) == 0 {
 		return float64(min(len(boxes), 1))
@@ -72,8 +72,10 @@ func Depth(boxes []Box) float64 {
 	for range depthPoints {
 		at, _ := slices.BinarySearch(cumulated, random.Int64N(total)+1)
 		for c := range point {
-			lo, hi := grid.lo[c][at], grid.hi[c][at]
-			point[c] = lo + random.IntN(hi-lo+1)
+			point[c] = grid.lo[c][at]
+			if gaps := (grid.hi[c][at] - grid.lo[c][at]) / 2; gaps > 0 {
+				point[c] += 1 + 2*random.IntN(gaps)
+			}
 		}
 		covered += grid.cover(point)
 	}

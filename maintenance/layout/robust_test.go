@@ -14,6 +14,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/iceberg-go"
 	"go.uber.org/goleak"
 
@@ -231,30 +232,80 @@ func TestCluster_DictionaryRunsFull(t *testing.T) {
 	}
 }
 
-// Clustering by a column of one value, or of one value as good as always, more than fits memory: rows are still cut, and
-// all are there.
+// More rows with one key than fit memory: they are still cut, and all are there.
 func TestCluster_OneKeyLargerThanMemory(t *testing.T) {
 	in, out := newStore(), newStore()
-	putReadings(t, in, 6, 20_000, func(n int) string { return strings.Repeat(unique(n), 8) })
-	j := job(t, readings, in, out, 4)
-	j.Columns = []int{3}
-	j.MemoryBytes = memoryBytesMin
-	for i := range 6 { // one value
-		path := fmt.Sprintf("in-%02d", i)
-		in.put(t, path, arrowRecord(20_000, recordOf(t, readings, 0, 1).Schema().Fields(), func(b *array.RecordBuilder) {
+	for i := range 6 {
+		n := i * 20_000
+		in.put(t, fmt.Sprintf("in-%02d", i), arrowRecord(20_000, recordOf(t, readings, 0, 1).Schema().Fields(), func(b *array.RecordBuilder) {
 			b.Field(0).AppendNull()
 			b.Field(1).(*array.TimestampBuilder).Append(1)
 			b.Field(2).(*array.Float64Builder).Append(1)
-			b.Field(3).(*array.StringBuilder).Append(strings.Repeat(unique(i), 8))
+			b.Field(3).(*array.StringBuilder).Append(strings.Repeat(unique(n), 8))
+			n++
 		}))
 	}
-	j.Inputs = in.inputs()
+	j := job(t, readings, in, out, 1, 2)
+	j.MemoryBytes = memoryBytesMin
 	result, err := Cluster(context.Background(), j)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if result.RowsOut != 120_000 || result.RowGroupsOut < 2 {
+	if result.RowsOut != 120_000 || result.RowGroupsOut < 10 {
 		t.Errorf("%d rows in %d row groups", result.RowsOut, result.RowGroupsOut)
+	}
+	if want, got := in.rows(t), out.rows(t); !slices.Equal(want, got) {
+		t.Fatal(firstDifference(want, got))
+	}
+}
+
+// Columns of numbers that turn out to have many values, beside nulls.
+func TestCluster_NumbersRunFull(t *testing.T) {
+	p := iceberg.PrimitiveTypes
+	schema := iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "k", Type: p.Int32}, iceberg.NestedField{ID: 2, Name: "a", Type: p.Int64},
+		iceberg.NestedField{ID: 3, Name: "b", Type: p.Int32})
+	in, out := newStore(), newStore()
+	n := int64(0)
+	in.put(t, "in", arrowRecord(150_000, recordOf(t, schema, 0, 1).Schema().Fields(), func(b *array.RecordBuilder) {
+		v := n % 3
+		if n > 70_000 {
+			v = n
+		}
+		b.Field(0).(*array.Int32Builder).Append(int32(n % 50))
+		b.Field(1).(*array.Int64Builder).Append(v)
+		if n%7 == 0 {
+			b.Field(2).AppendNull()
+		} else {
+			b.Field(2).(*array.Int32Builder).Append(-int32(v))
+		}
+		n++
+	}), parquet.WithMaxRowGroupLength(1<<20))
+	j := job(t, schema, in, out, 2, 1)
+	if _, err := Cluster(context.Background(), j); err != nil {
+		t.Fatal(err)
+	}
+	if want, got := in.rows(t), out.rows(t); !slices.Equal(want, got) {
+		t.Fatal(firstDifference(want, got))
+	}
+}
+
+// A file from before every wanted column was added has nulls to give.
+func TestCopy_FileWithoutAnyColumn(t *testing.T) {
+	in, out := newStore(), newStore()
+	in.put(t, "in", arrowRecord(300, []arrow.Field{field(9, "gone", arrow.PrimitiveTypes.Int64)}, func(b *array.RecordBuilder) {
+		b.Field(0).(*array.Int64Builder).Append(1)
+	}))
+	p := iceberg.PrimitiveTypes
+	schema := iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "a", Type: p.Int32}, iceberg.NestedField{ID: 2, Name: "b", Type: p.Bool},
+		iceberg.NestedField{ID: 3, Name: "c", Type: p.UUID}, iceberg.NestedField{ID: 4, Name: "d", Type: p.String},
+		iceberg.NestedField{ID: 5, Name: "e", Type: &iceberg.ListType{ElementID: 6, Element: p.Int32}})
+	for _, columns := range [][]int{nil, {1, 3}} {
+		if _, err := Cluster(context.Background(), job(t, schema, in, out, columns...)); err != nil {
+			t.Fatal(err)
+		}
+		if rows := out.rows(t); len(rows) != 300 || rows[0] != "(null)|(null)|(null)|(null)|(null)|" {
+			t.Errorf("%d rows, first %s", len(rows), rows[0])
+		}
 	}
 }
 

@@ -66,9 +66,11 @@ func chooseBorders(keys []uint64, buckets int) []uint64 {
 	keys = slices.Clone(keys)
 	slices.Sort(keys)
 	var borders []uint64
+	last := keys[0] // a border at the lowest key divides nothing
 	for _, c := range cutKeys(keys, buckets) {
-		if len(borders) == 0 || borders[len(borders)-1] < c.key {
+		if last < c.key {
 			borders = append(borders, c.key)
+			last = c.key
 		}
 	}
 	return borders

@@ -115,7 +115,9 @@ func (p *plan) ordinals(dst []uint64, c *clusterColumn, v *vec, d *sealed) []uin
 	case v.class == class2:
 		dst = grow(dst[:0], v.n)
 		for i, code := range v.w2 {
-			dst[i] = uint64(d.order[code]) + 1
+			if v.nulls == 0 || !v.isNull(i) { // a column of nulls alone has no code at all
+				dst[i] = uint64(d.order[code]) + 1
+			}
 		}
 	case c.t.Words():
 		dst = c.words(dst, v)
