@@ -185,10 +185,18 @@ func (s jobStatus) fields() [][2]string {
 		fields = append(fields,
 			[2]string{"files", change(s.FilesBefore, s.FilesAfter)}, [2]string{"rows", change(s.RowsBefore, s.RowsAfter)},
 			[2]string{"bytes", change(s.BytesBefore, s.BytesAfter)}, [2]string{"row groups", change(s.RowGroupsBefore, s.RowGroupsAfter)},
-			[2]string{"clustering", fmt.Sprintf("%.2f → %.2f (1 is perfect)", s.ClusteringBefore, s.ClusteringAfter)},
+			[2]string{"clustering", clustering(s.ClusteringBefore) + " → " + clustering(s.ClusteringAfter)},
 			[2]string{"seconds", fmt.Sprintf("%.1f", s.Seconds)})
 	}
 	return fields
+}
+
+// clustering shows the mean number of row groups that cover a point: 1 is perfect, 0 is not known.
+func clustering(depth float64) string {
+	if depth == 0 {
+		return "not known"
+	}
+	return fmt.Sprintf("%.2f", depth)
 }
 
 // settingNames are the settings that `maintenance set` has flags for.
