@@ -21,16 +21,20 @@ import (
 
 // Limits of the store.
 const (
-	connectionsDefault  = 16
-	txAttemptsMax       = 8 // of one transaction that loses against others
-	txRetryDelayMin     = 2 * time.Millisecond
-	txRetryDelayMax     = 100 * time.Millisecond
-	idleInTxMillisMax   = "60000" // Postgres ends a transaction that a hung server forgot
-	connectTimeoutMax   = 10 * time.Second
-	connectionLifeMax   = time.Hour // so that a failover or a new pooler is noticed
-	connectionIdleMax   = 10 * time.Minute
-	schemaName          = "catalogd"
-	beginWithSearchPath = "begin; set local search_path to " + schemaName
+	connectionsDefault = 16
+	txAttemptsMax      = 8 // of one transaction that loses against others
+	txRetryDelayMin    = 2 * time.Millisecond
+	txRetryDelayMax    = 100 * time.Millisecond
+	// idleInTxMillisMax is when Postgres ends a transaction whose client has fallen silent. Ours never pause, and
+	// whoever asks for the outcome of such a commit waits until its session has ended, so it is well below the time
+	// that the service gives a commit.
+	idleInTxMillisMax = "20000"
+	connectTimeoutMax = 10 * time.Second
+	connectionLifeMax = time.Hour // so that a failover or a new pooler is noticed
+	connectionIdleMax = 10 * time.Minute
+	schemaName        = "catalogd"
+	beginPooled       = "begin; set local search_path to " + schemaName +
+		"; set local idle_in_transaction_session_timeout to " + idleInTxMillisMax
 )
 
 // Config says which database.
@@ -121,7 +125,7 @@ func retry(ctx context.Context, fn func() error) error {
 func (s *Store) runTx(ctx context.Context, fn func(tx pgx.Tx) error) (err error) {
 	options := pgx.TxOptions{}
 	if s.pooled {
-		options.BeginQuery = beginWithSearchPath
+		options.BeginQuery = beginPooled
 	}
 	tx, err := s.pool.BeginTx(ctx, options)
 	if err != nil {
