@@ -168,3 +168,19 @@ func BenchmarkExpire(b *testing.B) {
 		}
 	}
 }
+
+// allocationsMax is the bar for one commit on a table of benchSnapshots snapshots.
+const allocationsMax = 500
+
+func TestCommitRaw_AllocatesLittle(t *testing.T) {
+	raw, body := sparkTable(benchSnapshots), sparkAppend(benchSnapshots)
+	stamp := Stamp{Now: time.UnixMilli(benchStart + (benchSnapshots+2)*1000), MetadataLocation: benchFile}
+	allocations := testing.AllocsPerRun(5, func() {
+		if _, err := commitRaw(raw, body, stamp); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocations > allocationsMax {
+		t.Errorf("%.0f allocations, want at most %d", allocations, allocationsMax)
+	}
+}

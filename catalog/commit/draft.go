@@ -236,7 +236,7 @@ var reserved = []string{
 
 func isReserved(property string) bool { return contains(reserved, []byte(property)) }
 
-// retryProperties are read as numbers by every Java client, which dies on anything else.
+// retryPrefix begins the properties that every Java client reads as numbers; it dies on anything else.
 const retryPrefix = "commit.retry."
 
 func checkProperty(name, value string) error {

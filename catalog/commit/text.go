@@ -371,7 +371,7 @@ func quoted(s string) []byte { return appendQuoted(make([]byte, 0, len(s)+2), s)
 
 func number(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
 
-// change of one member of a small object; value nil removes it.
+// edit is a change of one member of a small object; value nil removes it.
 type edit struct {
 	name  string
 	value []byte

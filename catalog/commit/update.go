@@ -8,34 +8,30 @@ import (
 )
 
 // updates is the table of update actions: how each is read. Views' actions are not here: no table can take them.
-var updates map[string]func(object) (change, error)
-
-func init() {
-	updates = map[string]func(object) (change, error){
-		"assign-uuid":                 decodeAssignUUID,
-		"upgrade-format-version":      decodeUpgrade,
-		"add-schema":                  decodeAddSchema,
-		"set-current-schema":          decodeSetCurrentSchema,
-		"remove-schemas":              decodeRemoveSchemas,
-		"add-spec":                    decodeAddSpec,
-		"set-default-spec":            decodeSetDefaultSpec,
-		"remove-partition-specs":      decodeRemoveSpecs,
-		"add-sort-order":              decodeAddOrder,
-		"set-default-sort-order":      decodeSetDefaultOrder,
-		"add-snapshot":                decodeAddSnapshot,
-		"set-snapshot-ref":            decodeSetRef,
-		"remove-snapshots":            decodeRemoveSnapshots,
-		"remove-snapshot-ref":         decodeRemoveRef,
-		"set-location":                decodeSetLocation,
-		"set-properties":              decodeSetProperties,
-		"remove-properties":           decodeRemoveProperties,
-		"set-statistics":              decodeSetStatistics,
-		"remove-statistics":           decodeRemoveStatistics,
-		"set-partition-statistics":    decodeSetPartitionStatistics,
-		"remove-partition-statistics": decodeRemovePartitionStatistics,
-		"add-encryption-key":          decodeAddKey,
-		"remove-encryption-key":       decodeRemoveKey,
-	}
+var updates = map[string]func(object) (change, error){
+	"assign-uuid":                 decodeAssignUUID,
+	"upgrade-format-version":      decodeUpgrade,
+	"add-schema":                  decodeAddSchema,
+	"set-current-schema":          decodeSetCurrentSchema,
+	"remove-schemas":              decodeRemoveSchemas,
+	"add-spec":                    decodeAddSpec,
+	"set-default-spec":            decodeSetDefaultSpec,
+	"remove-partition-specs":      decodeRemoveSpecs,
+	"add-sort-order":              decodeAddOrder,
+	"set-default-sort-order":      decodeSetDefaultOrder,
+	"add-snapshot":                decodeAddSnapshot,
+	"set-snapshot-ref":            decodeSetRef,
+	"remove-snapshots":            decodeRemoveSnapshots,
+	"remove-snapshot-ref":         decodeRemoveRef,
+	"set-location":                decodeSetLocation,
+	"set-properties":              decodeSetProperties,
+	"remove-properties":           decodeRemoveProperties,
+	"set-statistics":              decodeSetStatistics,
+	"remove-statistics":           decodeRemoveStatistics,
+	"set-partition-statistics":    decodeSetPartitionStatistics,
+	"remove-partition-statistics": decodeRemovePartitionStatistics,
+	"add-encryption-key":          decodeAddKey,
+	"remove-encryption-key":       decodeRemoveKey,
 }
 
 type assignUUID string
