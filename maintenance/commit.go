@@ -22,6 +22,7 @@ import (
 const (
 	commitDelayMin  = 10 * time.Millisecond
 	commitDelayMax  = 250 * time.Millisecond // while writers are busy each try has the same chance: waiting gains nothing
+	commitDelayBusy = time.Second            // while the database or the store does not answer
 	commitTriesFor  = 30 * time.Minute
 	commitCallMax   = 90 * time.Second // of one try, detached from the worker's end
 	cleanUpMax      = 60 * time.Second
@@ -35,37 +36,46 @@ var errUnknown = errors.New("the outcome of the commit is not known yet")
 var errAllDropped = errors.New("every group was given up")
 
 // commit makes the new files visible: it rebases onto the newest head until a commit lands, every group is given up,
-// or the time is over.
+// or the time is over. A database that is away for a while does not make the work of an hour void.
 func (c *compaction) commit(ctx context.Context) (Finish, error) {
 	deadline := c.env.now().Add(commitTriesFor)
 	delay := commitDelayMin
 	for {
-		if err := c.rebase(ctx); err != nil {
+		landed, err := c.attempt(ctx)
+		switch {
+		case err == nil && landed:
+			return c.finish(ctx), nil
+		case err == nil:
+			c.outcome.Conflicts++
+			delay = min(2*delay, commitDelayMax)
+		case errors.Is(err, errUnknown) || errors.Is(err, errAllDropped) || !fault.Is(err, fault.Busy):
 			return Finish{}, err
+		default:
+			delay = commitDelayBusy
 		}
-		p, err := c.prepare(ctx)
-		if err != nil {
-			return Finish{}, err
-		}
-		if err := c.saveDraft(ctx, p); err != nil {
-			return Finish{}, err
-		}
-		again, err := c.try(ctx, p)
-		if err != nil {
-			return Finish{}, err
-		}
-		if !again {
-			return c.finish(ctx, p)
-		}
-		c.outcome.Conflicts++
 		if c.env.now().After(deadline) {
-			return Finish{}, fmt.Errorf("commit to %s: %w", c.ref.Ident, fault.New(fault.Busy, "%s of other commits left no moment for this one", commitTriesFor))
+			return Finish{}, errors.Join(fault.New(fault.Busy, "%s went by without a moment for the commit", commitTriesFor), err)
 		}
 		if err := pause(ctx, delay); err != nil {
 			return Finish{}, err
 		}
-		delay = min(2*delay, commitDelayMax)
 	}
+}
+
+// attempt rebases and sends one commit. Not landed and no error: the table had moved, and the next attempt may do.
+func (c *compaction) attempt(ctx context.Context) (landed bool, err error) {
+	if landed, err = c.rebase(ctx); err != nil || landed {
+		return landed, err
+	}
+	p, err := c.prepare(ctx)
+	if err != nil {
+		return false, err
+	}
+	c.last = p
+	if err := c.saveDraft(ctx, p); err != nil {
+		return false, err
+	}
+	return c.try(ctx, p)
 }
 
 // saveDraft saves the figures as they are if the draft lands, so that whoever finds the commit after a crash has them.
@@ -81,27 +91,31 @@ func (c *compaction) saveDraft(ctx context.Context, p *pending) error {
 	return nil
 }
 
-// rebase reads the table anew and gives up what does not hold any more.
-func (c *compaction) rebase(ctx context.Context) error {
+// rebase reads the table anew and gives up what does not hold any more. Should an earlier try have landed in spite of
+// its answer, that is found here, before its own doing looks like somebody else's.
+func (c *compaction) rebase(ctx context.Context) (landed bool, err error) {
 	if err := c.reader().refresh(ctx, c.caller(), c.view); err != nil {
-		return err
+		return false, err
 	}
 	if c.view.head == nil {
-		return errAllDropped
+		return false, errAllDropped
+	}
+	if c.draft != nil && c.view.meta.SnapshotByID(c.draft.snapshotID) != nil {
+		return true, nil
 	}
 	if err := c.revalidate(ctx); err != nil {
-		return err
+		return false, err
 	}
 	for _, r := range c.replacements {
 		if !r.dropped {
-			return nil
+			return false, nil
 		}
 	}
-	return errAllDropped
+	return false, errAllDropped
 }
 
-// try sends one commit. again means that it was certainly refused because the table had moved.
-func (c *compaction) try(ctx context.Context, p *pending) (again bool, err error) {
+// try sends one commit. Not landed and no error: it was certainly refused, because the table had moved.
+func (c *compaction) try(ctx context.Context, p *pending) (landed bool, err error) {
 	body, err := c.change(p)
 	if err != nil {
 		return false, err
@@ -122,42 +136,44 @@ func (c *compaction) try(ctx context.Context, p *pending) (again bool, err error
 	})
 	if err == nil {
 		crash.Point("compact-after-commit")
-		return false, nil
+		return true, nil
 	}
 	switch fault.KindOf(err) {
-	case fault.CommitConflict, fault.CommitRace, fault.Busy:
-		return true, nil
+	case fault.CommitConflict, fault.CommitRace:
+		return false, nil
+	case fault.Busy:
+		return false, err
 	case fault.VersionConflict:
 		return false, ErrLeaseLost
 	case fault.CommitUnknown, fault.Internal:
 		return c.ask(call, p, err)
 	}
-	return c.moved(call, err)
+	return false, c.moved(call, err)
 }
 
 // ask looks for our snapshot after an answer that says nothing for sure. Only its presence proves anything: a commit
 // that is not there may still be on its way.
-func (c *compaction) ask(ctx context.Context, p *pending, cause error) (again bool, err error) {
+func (c *compaction) ask(ctx context.Context, p *pending, cause error) (landed bool, err error) {
 	if err := c.reader().refresh(ctx, c.caller(), c.view); err != nil {
 		return false, errors.Join(errUnknown, cause, err)
 	}
 	if c.view.meta.SnapshotByID(p.snapshot.SnapshotID) != nil {
-		return false, nil
+		return true, nil
 	}
 	return false, errors.Join(errUnknown, cause)
 }
 
-// moved tells whether a refusal is explained by the table having moved since the rebase: another branch took our
+// moved gives nil when a refusal is explained by the table having moved since the rebase: another branch took our
 // sequence number, for one. Else the refusal is what the job ends with.
-func (c *compaction) moved(ctx context.Context, cause error) (again bool, err error) {
+func (c *compaction) moved(ctx context.Context, cause error) error {
 	head, sequence := c.view.head.SnapshotID, c.view.meta.LastSequenceNumber()
 	if err := c.reader().refresh(ctx, c.caller(), c.view); err != nil {
-		return false, errors.Join(cause, err)
+		return errors.Join(cause, err)
 	}
 	if c.view.head == nil || c.view.head.SnapshotID != head || c.view.meta.LastSequenceNumber() != sequence {
-		return true, nil
+		return nil
 	}
-	return false, fmt.Errorf("commit to %s: %w", c.ref.Ident, cause)
+	return fmt.Errorf("commit to %s: %w", c.ref.Ident, cause)
 }
 
 // note computes the figures as they are if this try lands.
@@ -193,9 +209,9 @@ func (c *compaction) note(p *pending) {
 
 // finish describes the end after a commit that landed, and removes what it did not need: files of groups that were
 // given up, and manifests of refused tries.
-func (c *compaction) finish(ctx context.Context, p *pending) (Finish, error) {
-	keep := map[string]bool{p.list: true}
-	for _, m := range p.listed {
+func (c *compaction) finish(ctx context.Context) Finish {
+	keep := map[string]bool{c.last.list: true}
+	for _, m := range c.last.listed {
 		keep[m.FilePath()] = true
 	}
 	for _, r := range c.replacements {
@@ -205,19 +221,25 @@ func (c *compaction) finish(ctx context.Context, p *pending) (Finish, error) {
 			}
 		}
 	}
-	c.removeOwn(ctx, keep)
+	if s := c.view.meta.SnapshotByID(c.draft.snapshotID); s != nil && s.ManifestList != c.last.list {
+		// An earlier try than the last one landed in spite of its answer. Which files it names is not known here, so
+		// all stay; those that it does not name remain recorded.
+		keep = map[string]bool{}
+	} else {
+		c.removeOwn(ctx, keep)
+	}
 	reason := Reason{CodeDone, fmt.Sprintf("%d files became %d%s", c.outcome.FilesReplaced, c.outcome.FilesWritten, c.plan.skippedText())}
 	if n := c.outcome.GroupsDropped; n > 0 {
 		reason.Message += fmt.Sprintf("; %d of %d groups were given up to other commits", n, len(c.replacements))
 	}
-	layout := c.record.With(c.job.ID, c.plan.Target, p.snapshot.SnapshotID, func(yield func(string) bool) {
+	layout := c.record.With(c.job.ID, c.plan.Target, c.draft.snapshotID, func(yield func(string) bool) {
 		for _, f := range c.facts.Files {
 			if !yield(f.Path) {
 				return
 			}
 		}
 	})
-	return Finish{State: Succeeded, Reason: reason, Outcome: c.outcome, Layout: &layout, Kept: slices.Sorted(maps.Keys(keep))}, nil
+	return Finish{State: Succeeded, Reason: reason, Outcome: c.outcome, Layout: &layout, Kept: slices.Sorted(maps.Keys(keep))}
 }
 
 // removeOwn removes the files of this claim that are not kept. It may be called only when it is certain that no commit

@@ -55,6 +55,7 @@ type compaction struct {
 	replaced     map[string]string // path -> partition of every file of every group
 	notes        map[string]note   // by manifest path
 	draft        *draft            // nil before the first try
+	last         *pending          // the last try
 	skipped      string            // why the last group was skipped
 	ledger       *ledger
 	shown        atomic.Int64 // time of the last progress, in nanoseconds

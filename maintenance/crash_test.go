@@ -394,3 +394,59 @@ func TestCrash_TakenOverCommitIsRefused(t *testing.T) {
 	tt.expect(want)
 	tt.expectNoGarbage()
 }
+
+// away is a database that does not answer for a while: commits, done or not, and loads.
+type away struct {
+	maintenance.Tables
+	landed  bool
+	commits int
+	loads   int // still to fail
+}
+
+func (a *away) CommitTable(ctx context.Context, c catalog.Caller, r catalog.CommitTableRequest) (catalog.LoadedTable, error) {
+	if a.commits++; a.commits > 1 {
+		return a.Tables.CommitTable(ctx, c, r)
+	}
+	a.loads = 2
+	if a.landed {
+		if _, err := a.Tables.CommitTable(ctx, c, r); err != nil {
+			return catalog.LoadedTable{}, err
+		}
+	}
+	return catalog.LoadedTable{}, fault.New(fault.Busy, "the database does not answer")
+}
+
+func (a *away) LoadTable(ctx context.Context, c catalog.Caller, r catalog.LoadTableRequest) (catalog.LoadedTable, error) {
+	if a.loads > 0 {
+		a.loads--
+		return catalog.LoadedTable{}, fault.New(fault.Busy, "the database does not answer")
+	}
+	return a.Tables.LoadTable(ctx, c, r)
+}
+
+// A finished rewrite waits for a database that is away for a moment, and knows its own commit even if the answer was
+// wrong about it.
+func TestCommit_WaitsForTheDatabase(t *testing.T) {
+	for _, landed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("landed=%v", landed), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			tt, want := crashTable(b, 0)
+			job := tt.enqueue()
+			w := b.worker(func(c *maintenance.Config) { c.Tables = &away{Tables: c.Tables, landed: landed} })
+			if _, err := w.RunOnce(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			got := tt.job(job.ID)
+			expectState(t, got, maintenance.Succeeded, maintenance.CodeDone)
+			if got.Attempts != 1 || got.Outcome.FilesReplaced != 4 {
+				t.Errorf("job: %+v", got)
+			}
+			tt.expect(want)
+			tt.expectNoGarbage()
+			if n := tt.replaceSnapshots(); n != 1 {
+				t.Errorf("%d rewrites in the history", n)
+			}
+		})
+	}
+}

@@ -127,6 +127,7 @@ type output struct {
 	path  string
 	w     io.WriteCloser
 	files Files
+	begun bool
 }
 
 func (o *output) Path() string { return o.path }
