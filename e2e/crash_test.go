@@ -57,8 +57,8 @@ func newCrashing(t *testing.T) *crashing {
 	return c
 }
 
-// start starts `dev` on the folder; env are more variables.
-func (c *crashing) start(env ...string) {
+// start starts `dev` on the folder.
+func (c *crashing) start() {
 	c.t.Helper()
 	bin, err := crashBinary()
 	if err != nil {
@@ -66,14 +66,20 @@ func (c *crashing) start(env ...string) {
 	}
 	s := &server{dir: c.dir, log: &bytes.Buffer{}}
 	s.cmd = exec.Command(bin, "dev", "--data", c.dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--no-worker")
-	s.cmd.Env = append(cleanEnv(), env...)
+	// A commit whose database is gone waits for it as long as the server may take to end.
+	s.cmd.Env = append(cleanEnv(), "CATALOGD_CRASH_POINT=@"+c.wish(), "CATALOGD_SHUTDOWN_GRACE=2")
 	s.waitReady(c.t)
 	c.server = s
 }
 
-func (c *crashing) kill() {
-	_ = c.cmd.Process.Kill()
-	_ = c.cmd.Wait()
+// wish is the file that kills, see package crash.
+func (c *crashing) wish() string { return filepath.Join(filepath.Dir(c.dir), "wish") }
+
+func (c *crashing) wishFor(point, pidFile string) {
+	c.t.Helper()
+	if err := os.WriteFile(c.wish(), []byte(point+"\n"+pidFile+"\n"), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // postgresPID is the file whose first line is the pid of the folder's Postgres.
@@ -145,8 +151,13 @@ type loaded struct {
 		Refs map[string]struct {
 			ID int64 `json:"snapshot-id"`
 		} `json:"refs"`
+		Log []struct {
+			File string `json:"metadata-file"`
+		} `json:"metadata-log"`
 	} `json:"metadata"`
 }
+
+func (l loaded) head() int64 { return l.Metadata.Refs["main"].ID }
 
 func (r *rest) load(table string) loaded {
 	r.t.Helper()
@@ -167,6 +178,26 @@ func (r *rest) load(table string) loaded {
 		r.t.Fatalf("%s is not whole", path)
 	}
 	return l
+}
+
+// leftovers counts the files of the metadata folder that the table does not name.
+func (l loaded) leftovers(t testing.TB) int {
+	t.Helper()
+	named := map[string]bool{filepath.Base(l.MetadataLocation): true}
+	for _, entry := range l.Metadata.Log {
+		named[filepath.Base(entry.File)] = true
+	}
+	files, err := os.ReadDir(filepath.Dir(strings.TrimPrefix(l.MetadataLocation, "file://")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, f := range files {
+		if !named[f.Name()] {
+			n++
+		}
+	}
+	return n
 }
 
 // appendOf is the commit that adds snapshot id on top of parent (0: the first).
@@ -192,62 +223,163 @@ func appendOf(l loaded, id, parent int64) map[string]any {
 	}
 }
 
-// The server, then Postgres, is killed at each step of a commit. No acknowledged commit is lost, no pointer names a
-// missing file, and the client's repeat of the commit is answered 200 with the snapshot there once.
-func TestCrash_Commit(t *testing.T) {
-	c := newCrashing(t)
-	c.start()
-	r := c.rest(t)
+// makeTables makes the namespace crash and empty tables in it.
+func (r *rest) makeTables(names ...string) {
+	r.t.Helper()
 	if status, raw := r.call("POST", "/dev/namespaces", map[string]any{"namespace": []string{"crash"}}); status != 200 {
-		t.Fatalf("create namespace: %d %s", status, raw)
+		r.t.Fatalf("create namespace: %d %s", status, raw)
 	}
 	schema := map[string]any{"type": "struct", "schema-id": 0, "fields": []any{
 		map[string]any{"id": 1, "name": "id", "type": "long", "required": false}}}
-	if status, raw := r.call("POST", "/dev/namespaces/crash/tables", map[string]any{"name": "t", "schema": schema}); status != 200 {
-		t.Fatalf("create table: %d %s", status, raw)
+	for _, name := range names {
+		if status, raw := r.call("POST", "/dev/namespaces/crash/tables", map[string]any{"name": name, "schema": schema}); status != 200 {
+			r.t.Fatalf("create table: %d %s", status, raw)
+		}
 	}
-	c.stop()
+}
 
-	next, head := int64(1), int64(0)
-	for _, victim := range []string{"server", "postgres"} {
-		for _, point := range commitPoints {
-			env := []string{"CATALOGD_CRASH_POINT=" + point}
-			if victim == "postgres" {
-				env = append(env, "CATALOGD_CRASH_PIDFILE="+c.postgresPID())
-			}
-			c.start(env...)
-			r := c.rest(t)
-			change := appendOf(r.load("t"), next, head)
-			status, raw := r.call("POST", "/dev/namespaces/crash/tables/t", change)
-			if victim == "server" {
-				if err := c.cmd.Wait(); !killed(err) {
-					t.Fatalf("%s: the server was not killed: %v\n%s", point, err, c.log)
-				}
-			} else {
-				c.kill()
-			}
+// commits are commits to tables that each add the next snapshot, one after another, while processes die.
+type commits struct {
+	t      *testing.T
+	tables []string // several: in one transaction
+	next   int64
+}
 
+// request gives the next commit's path and body; for every table the head is the snapshot before.
+func (c *commits) request(r *rest) (path string, body any, done int) {
+	var changes []map[string]any
+	for _, table := range c.tables {
+		change := appendOf(r.load(table), c.next, c.next-1)
+		change["identifier"] = map[string]any{"namespace": []string{"crash"}, "name": table}
+		changes = append(changes, change)
+	}
+	if len(changes) == 1 {
+		return "/dev/namespaces/crash/tables/" + c.tables[0], changes[0], 200
+	}
+	return "/dev/transactions/commit", map[string]any{"table-changes": changes}, 204
+}
+
+// landed tells whether the snapshot is the head, and whether it is so in all tables.
+func (c *commits) landed(r *rest) (landed, all bool) {
+	n := 0
+	for _, table := range c.tables {
+		if r.load(table).head() == c.next {
+			n++
+		}
+	}
+	return n > 0, n == len(c.tables) || n == 0
+}
+
+func (c *commits) leftovers(r *rest) int {
+	n := 0
+	for _, table := range c.tables {
+		n += r.load(table).leftovers(c.t)
+	}
+	return n
+}
+
+// die sends one commit that meets a death, waits until everything is back, and then holds what is there against what
+// was answered; the client's repeat of the commit must be done, with the snapshot there once. It gives the number of
+// files left behind.
+func (c *commits) die(what string, r *rest, back func() *rest) int {
+	c.t.Helper()
+	path, body, done := c.request(r)
+	before := c.leftovers(r)
+	status, raw := r.call("POST", path, body)
+	r = back()
+	landed, all := c.landed(r)
+	left := c.leftovers(r) - before
+	if !all {
+		c.t.Errorf("%s: the transaction landed in one table and not in the other", what)
+	}
+	switch {
+	case status == done && !landed:
+		c.t.Errorf("%s: an acknowledged commit is lost", what)
+	case status == 503 && landed:
+		c.t.Errorf("%s: a commit that landed was answered 503 %s", what, raw)
+	case status >= 400 && status < 500:
+		c.t.Errorf("%s: the commit was answered %d %s", what, status, raw)
+	case status == 500 && !strings.Contains(string(raw), "CommitStateUnknownException"):
+		c.t.Errorf("%s: the commit was answered %d %s", what, status, raw)
+	}
+	again, raw := r.call("POST", path, body)
+	if again != done {
+		c.t.Errorf("%s: the repeat was answered %d %s", what, again, raw)
+	}
+	for _, table := range c.tables {
+		final := r.load(table)
+		if n := int64(len(final.Metadata.Snapshots)); n != c.next || final.head() != c.next {
+			c.t.Errorf("%s: %s has %d snapshots, head %d; wanted %d", what, table, n, final.head(), c.next)
+		}
+	}
+	c.t.Logf("%-52s answer %3d, landed %-5v files left %d, repeat %d", what, status, landed, left, again)
+	c.next++
+	return left
+}
+
+// leftBySIGKILL is how many metadata files a server leaves that dies at a point.
+var leftBySIGKILL = map[string]int{
+	"commit-before-metadata": 0, "commit-after-metadata": 1, "commit-in-transaction": 1, "commit-after-pointer": 0,
+}
+
+// `catalogd dev`, then the Postgres that belongs to it, is killed at each step of a commit. No acknowledged commit is
+// lost, no pointer names a missing file, the next start recovers the folder.
+func TestCrash_CommitOnDev(t *testing.T) {
+	c := newCrashing(t)
+	c.start()
+	c.rest(t).makeTables("t")
+	commits := &commits{t: t, tables: []string{"t"}, next: 1}
+	for _, point := range commitPoints {
+		c.wishFor(point, "")
+		left := commits.die("dev killed at "+point, c.rest(t), func() *rest {
+			if err := c.cmd.Wait(); !killed(err) {
+				t.Fatalf("%s: the server was not killed: %v\n%s", point, err, c.log)
+			}
 			c.start()
-			r = c.rest(t)
-			after := r.load("t")
-			landed := after.Metadata.Refs["main"].ID == next
-			if status == 200 && !landed {
-				t.Errorf("%s killed at %s: an acknowledged commit is lost", victim, point)
+			return c.rest(t)
+		})
+		if left != leftBySIGKILL[point] {
+			t.Errorf("%s: %d files were left, wanted %d", point, left, leftBySIGKILL[point])
+		}
+	}
+	for _, point := range commitPoints {
+		c.wishFor(point, c.postgresPID())
+		commits.die("dev's Postgres killed at "+point, c.rest(t), func() *rest {
+			// A server whose database is gone for good ends by itself, with a word.
+			if err := c.cmd.Wait(); err == nil || killed(err) {
+				t.Errorf("%s: dev ended with %v after its Postgres had died", point, err)
 			}
-			if status >= 400 && status < 500 {
-				t.Errorf("%s killed at %s: the commit was answered %d %s", victim, point, status, raw)
+			c.start()
+			return c.rest(t)
+		})
+	}
+}
+
+// A server of several, then the Postgres that serves them all, is killed at each step of a commit and comes back: a
+// server that lives meanwhile asks the database what became of the commit.
+func TestCrash_CommitOnServe(t *testing.T) {
+	l := newLake(t)
+	l.rest(t).makeTables("alone", "one", "other")
+	for kind, tables := range map[string][]string{"commit": {"alone"}, "transaction": {"one", "other"}} {
+		commits := &commits{t: t, tables: tables, next: 1}
+		for _, point := range commitPoints {
+			for _, victim := range []string{"serve", "Postgres"} {
+				watched, pidFile := l.serving, ""
+				if victim == "Postgres" {
+					watched, pidFile = l.postgres, l.postgresPID
+				}
+				starts := watched.started()
+				r := l.rest(t)
+				l.wishFor(point, pidFile)
+				left := commits.die(fmt.Sprintf("%s: %s killed at %s", kind, victim, point), r, func() *rest {
+					await(t, victim+" is back", func() bool { return watched.started() > starts })
+					l.awaitReady()
+					return l.rest(t)
+				})
+				if want := leftBySIGKILL[point]; victim == "serve" && kind == "commit" && left != want {
+					t.Errorf("%s: %d files were left, wanted %d", point, left, want)
+				}
 			}
-			again, raw := r.call("POST", "/dev/namespaces/crash/tables/t", change)
-			if again != 200 {
-				t.Errorf("%s killed at %s: the repeat was answered %d %s", victim, point, again, raw)
-			}
-			final := r.load("t")
-			if n := int64(len(final.Metadata.Snapshots)); n != next || final.Metadata.Refs["main"].ID != next {
-				t.Errorf("%s killed at %s: %d snapshots, head %d; wanted %d", victim, point, n, final.Metadata.Refs["main"].ID, next)
-			}
-			t.Logf("%-8s killed at %-24s first answer %3d, landed %-5v repeat %d", victim, point, status, landed, again)
-			head, next = next, next+1
-			c.stop()
 		}
 	}
 }

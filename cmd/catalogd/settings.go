@@ -60,7 +60,7 @@ func flagName(key string) string {
 // Variables with our prefix that belong to clients, to `dev` or to tests: a server ignores them silently.
 var reservedVariables = []string{
 	"CATALOGD_CONFIG", "CATALOGD_PAT", "CATALOGD_MANAGEMENT_URI", "CATALOGD_DEV_DATABASE_URL", "CATALOGD_OPS_URI",
-	"CATALOGD_ROOT_CREDENTIAL", "CATALOGD_POSTGRES_BIN", "CATALOGD_CRASH_POINT", "CATALOGD_CRASH_LOG", "CATALOGD_BIN",
+	"CATALOGD_ROOT_CREDENTIAL", "CATALOGD_POSTGRES_BIN", "CATALOGD_BIN",
 }
 
 // inputs are the places that a configuration is read from, weakest first.

@@ -5,5 +5,9 @@
 // when Point(name) is reached; name:3 means the third time. CATALOGD_CRASH_LOG names a file to which every point
 // that is reached is appended, one name a line, so that a test can learn which points a run passes.
 // CATALOGD_CRASH_PIDFILE makes another process the victim: the one whose pid is the file's first line, as in
-// Postgres' postmaster.pid. Then this process goes on.
+// Postgres' postmaster.pid, with all its children. Then this process goes on.
+//
+// CATALOGD_CRASH_POINT=@file reads the wish from a file at each point, so that a running process can be given one:
+// the first line is the point's name, the second, when there is one, a pid file as above. The file is removed before
+// the kill: a wish is granted once.
 package crash

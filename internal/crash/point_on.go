@@ -3,7 +3,9 @@
 package crash
 
 import (
+	"bytes"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,14 +33,31 @@ func Point(name string) {
 	defer mu.Unlock()
 	hits[name]++
 	record(name)
-	if due(os.Getenv(envPoint), name, hits[name]) {
-		kill()
+	wish, pidFile := os.Getenv(envPoint), os.Getenv(envPID)
+	if path, fromFile := strings.CutPrefix(wish, "@"); fromFile {
+		if wish, pidFile = wishIn(path); wish != name || os.Remove(path) != nil {
+			return
+		}
+		kill(pidFile)
+		return
+	}
+	if due(wish, name, hits[name]) {
+		kill(pidFile)
 	}
 }
 
-// kill ends this process, or the one whose pid is the first line of the file that the environment names.
-func kill() {
-	path := os.Getenv(envPID)
+// wishIn reads a file's wish: the point's name and, or "", whose pid file tells the victim. No file is no wish.
+func wishIn(path string) (name, pidFile string) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return "", ""
+	}
+	name, pidFile, _ = strings.Cut(strings.TrimSpace(string(raw)), "\n")
+	return name, pidFile
+}
+
+// kill ends this process, or the one whose pid is the first line of a file, with its children.
+func kill(path string) {
 	if path == "" {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {} // the signal may take a moment; nothing after the point may run
@@ -52,7 +71,33 @@ func kill() {
 	if err != nil || pid < 2 {
 		panic("crash: no pid in " + path)
 	}
+	// Stopped, it can neither make another child nor see one die.
+	_ = syscall.Kill(pid, syscall.SIGSTOP)
+	for _, child := range childrenOf(pid) {
+		_ = syscall.Kill(child, syscall.SIGKILL)
+	}
 	_ = syscall.Kill(pid, syscall.SIGKILL)
+}
+
+// childrenOf gives the processes that a process has made, where /proc tells; without it there are none.
+func childrenOf(parent int) []int {
+	files, _ := filepath.Glob("/proc/[0-9]*/stat") // the only error is a bad pattern
+	var children []int
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		// "pid (any name) state parent ...": the name may hold blanks and parentheses.
+		fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
+		if len(fields) < 2 || fields[1] != strconv.Itoa(parent) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			children = append(children, pid)
+		}
+	}
+	return children
 }
 
 // due tells whether the wish "name" or "name:n" is met by the n-th hit of a point.

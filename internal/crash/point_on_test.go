@@ -3,9 +3,13 @@
 package crash
 
 import (
+	"bufio"
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -30,10 +34,99 @@ func TestPoint_KillsAtTheNthHit(t *testing.T) {
 		if got != passes {
 			t.Errorf("%s: passed %d times, want %d", wish, got, passes)
 		}
-		var exit *exec.ExitError
-		killed := errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
+		killed := killedBySIGKILL(err)
 		if killed != (passes < 3) {
 			t.Errorf("%s: killed %v, error %v", wish, killed, err)
 		}
 	}
+}
+
+// TestPoint_ReadsTheWishFromAFile has a child pass a point, then pass it again with a wish in the file, and sees the
+// wish gone with the child.
+func TestPoint_ReadsTheWishFromAFile(t *testing.T) {
+	if os.Getenv("CRASH_CHILD") != "" {
+		for line := bufio.NewScanner(os.Stdin); line.Scan(); {
+			Point("here")
+			_, _ = os.Stdout.WriteString("passed\n")
+		}
+		return
+	}
+	wish := filepath.Join(t.TempDir(), "wish")
+	child := exec.Command(os.Args[0], "-test.run=TestPoint_ReadsTheWishFromAFile$")
+	child.Env = append(os.Environ(), "CRASH_CHILD=1", envPoint+"=@"+wish)
+	in, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	answers := bufio.NewScanner(out)
+	for _, point := range []string{"", "there", "here"} {
+		if point != "" {
+			if err := os.WriteFile(wish, []byte(point+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := in.Write([]byte("go\n")); err != nil {
+			t.Fatal(err)
+		}
+		if passed := answers.Scan(); passed != (point != "here") {
+			t.Errorf("wish %q: passed %v", point, passed)
+		}
+	}
+	if err := child.Wait(); !killedBySIGKILL(err) {
+		t.Errorf("the child ended with %v", err)
+	}
+	if _, err := os.Stat(wish); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the wish is still there: %v", err)
+	}
+}
+
+// TestPoint_KillsAnotherProcessWithItsChildren has a shell with a child, whose pid it prints, as the victim.
+func TestPoint_KillsAnotherProcessWithItsChildren(t *testing.T) {
+	victim := exec.Command("sh", "-c", "sleep 300 & echo $!; wait")
+	out, err := victim.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	pidFile, wish := filepath.Join(folder, "pid"), filepath.Join(folder, "wish")
+	for path, text := range map[string]string{pidFile: strconv.Itoa(victim.Process.Pid) + "\nmore\n", wish: "here\n" + pidFile + "\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv(envPoint, "@"+wish)
+	Point("here") // and we live
+	if err := victim.Wait(); !killedBySIGKILL(err) {
+		t.Errorf("the victim ended with %v", err)
+	}
+	// The pipe ends when the child, which has it too, is gone.
+	if _, err := bufio.NewReader(out).ReadString('\n'); err == nil {
+		t.Error("the victim said something more")
+	}
+	if raw, err := os.ReadFile("/proc/" + strconv.Itoa(child) + "/stat"); err == nil && !strings.Contains(string(raw), ") Z ") {
+		t.Errorf("the victim's child lives: %s", raw)
+	}
+}
+
+func killedBySIGKILL(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
 }
