@@ -131,7 +131,8 @@ func createCluster(ctx context.Context, bin string, who identity, cluster, passw
 		"--pgdata", fresh, "--username", "postgres", "--auth-local", "scram-sha-256", "--auth-host", "scram-sha-256",
 		"--pwfile", passwordFile, "--encoding", "UTF8", "--no-locale", "--no-instructions",
 	}
-	if d == Disposable {
+	deferSync := d == Disposable || syncsAtOnce
+	if deferSync {
 		args = append(args, "--no-sync")
 	}
 	if err := who.run(ctx, "", filepath.Join(bin, "initdb"), args...); err != nil {
@@ -142,11 +143,16 @@ func createCluster(ctx context.Context, bin string, who identity, cluster, passw
 	statements := "CREATE ROLE " + roleName + " LOGIN CREATEDB PASSWORD '" + password + "'\n" +
 		"CREATE DATABASE " + databaseName + " OWNER " + roleName + "\n"
 	single := []string{"--single", "-D", fresh, "-c", "exit_on_error=on"}
-	if d == Disposable {
-		single = append(single, "-F")
+	if deferSync {
+		single = append(single, "-F") // no fsync
 	}
 	if err := who.run(ctx, statements, filepath.Join(bin, "postgres"), append(single, "postgres")...); err != nil {
 		return fmt.Errorf("make the database %s: %w", databaseName, err)
+	}
+	if d == Durable {
+		if err := syncFolder(fresh); err != nil {
+			return err
+		}
 	}
 	if err := os.Rename(fresh, cluster); err != nil {
 		return fmt.Errorf("put the cluster in place: %w", err)

@@ -9,6 +9,14 @@ import (
 	"syscall"
 )
 
+// platformSettings are none.
+var platformSettings map[string]string
+
+// syncsAtOnce is false: initdb and Postgres sync their files one by one here.
+const syncsAtOnce = false
+
+func syncFolder(string) error { return nil }
+
 // endWithParent does nothing: this system has no signal for a parent's death.
 func endWithParent(*syscall.SysProcAttr) {}
 

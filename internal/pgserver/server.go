@@ -184,6 +184,9 @@ func settings(cluster string, port int, o Options) []string {
 	set("max_wal_size", "256MB")
 	set("wal_level", "minimal") // nobody replicates a private Postgres
 	set("max_wal_senders", "0")
+	for name, value := range platformSettings {
+		set(name, value)
+	}
 	if o.Durability == Disposable {
 		set("fsync", "off")
 		set("synchronous_commit", "off")
