@@ -275,15 +275,9 @@ func (s *scanner) next(closing byte) (bool, error) {
 }
 
 func (s *scanner) colon() error {
-	if s.peek() == ':' { // mostly nothing stands before it and at most one blank after it
-		if s.at++; s.peek() != ' ' {
-			s.space()
-			return nil
-		}
+	if s.peek() != ':' {
 		s.space()
-		return nil
 	}
-	s.space()
 	if s.peek() != ':' {
 		return s.unexpected("where ':' should be")
 	}

@@ -176,15 +176,6 @@ func (o object) list(name string) ([][]byte, error) {
 	return parseArray(v, name)
 }
 
-// object reads an object that must be there.
-func (o object) object(name string) (object, error) {
-	v, err := o.need(name)
-	if err != nil {
-		return nil, err
-	}
-	return parseObject(v, name, nil)
-}
-
 // integers reads an array of 32-bit integers that must be there.
 func (o object) integers(name string) ([]int, error) {
 	elements, err := o.list(name)
