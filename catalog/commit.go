@@ -61,7 +61,7 @@ func (s *Service) CommitTable(ctx context.Context, c Caller, r CommitTableReques
 		config = map[string]string{}
 	}
 	return LoadedTable{
-		MetadataLocation: p.record.MetadataLocation, Metadata: p.document.JSON(), Document: p.document, Config: config,
+		MetadataLocation: p.record.MetadataLocation, Metadata: p.document.Answer(), Document: p.document, Config: config,
 		ETag: s.etag(c, p.warehouse, p.record.MetadataLocation, tagParts{snapshots: SnapshotsAll}),
 	}, nil
 }

@@ -58,7 +58,7 @@ func (s *Service) LoadTable(ctx context.Context, c Caller, r LoadTableRequest) (
 		return LoadedTable{}, err
 	}
 	loaded := LoadedTable{
-		MetadataLocation: record.MetadataLocation, Metadata: document.JSON(), Document: document, ETag: tag,
+		MetadataLocation: record.MetadataLocation, Metadata: document.Answer(), Document: document, ETag: tag,
 	}
 	if r.Snapshots == SnapshotsRefs {
 		loaded.Metadata = document.RefsOnly()
