@@ -236,7 +236,7 @@ func (s *Service) authorizeUpdates(ctx context.Context, c Caller, res Resolution
 // written the client's disconnect no longer matters; the work has a deadline of its own. Files are removed again
 // only when it is certain that no pointer will ever name them. The records in work get their metadata locations.
 func (s *Service) writeAndMove(ctx context.Context, w Warehouse, work []pending, fence Fence) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitAfterWriteMax)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.writeDeadline)
 	defer cancel()
 	for i := range work {
 		p := &work[i]

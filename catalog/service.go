@@ -20,6 +20,8 @@ type Service struct {
 
 	cache *metadataCache
 	turns *turns
+	// writeDeadline is commitAfterWriteMax but for tests of what happens when it passes.
+	writeDeadline time.Duration
 }
 
 // Limits of the service. Each is a promise in docs/operations.md.
@@ -61,6 +63,6 @@ func New(c Config) *Service {
 	return &Service{
 		Store: c.Store, Admin: c.Admin, Metadata: c.Metadata, Providers: c.Providers, Secrets: c.Secrets,
 		Now: c.Now, Log: c.Log,
-		cache: newMetadataCache(c.MetadataCacheBytes), turns: newTurns(),
+		cache: newMetadataCache(c.MetadataCacheBytes), turns: newTurns(), writeDeadline: commitAfterWriteMax,
 	}
 }

@@ -80,18 +80,18 @@ func (s *Store) CreateNamespace(ctx context.Context, c catalog.NamespaceCreate) 
 func (s *Store) UpdateNamespace(ctx context.Context, u catalog.NamespaceUpdate) (map[string]string, error) {
 	var before map[string]string
 	err := s.tx(ctx, "UpdateNamespace", func(st *state) error {
+		if location := u.Set["location"]; location != "" {
+			err := st.reserve(reservation{warehouse: u.WarehouseID, owner: u.ID, location: location, kind: authz.Namespace}, s.Now())
+			if err != nil {
+				return err
+			}
+		}
 		row, ok := st.namespaces[u.ID]
 		if !ok {
 			return noSuchNamespace(u.Fact.Subject)
 		}
 		if unstorableProperties(u.Set) {
 			return badText()
-		}
-		if location := u.Set["location"]; location != "" {
-			err := st.reserve(reservation{warehouse: u.WarehouseID, owner: u.ID, location: location, kind: authz.Namespace}, s.Now())
-			if err != nil {
-				return err
-			}
 		}
 		before = maps.Clone(row.Properties)
 		next := maps.Clone(row.Properties)

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"catalogd/auth"
 	"catalogd/catalog"
 	"catalogd/catalog/catalogtest"
@@ -88,9 +90,8 @@ func newHistory(seed uint64) (*history, error) {
 		MetadataCacheBytes: 64 << 10, // small, so that reads of files are part of the history
 	})
 	ctx := context.Background()
-	w := catalog.Warehouse{Name: warehouse, Location: "s3://bucket/w", Storage: vending.Profile{StorageType: "S3"}}
-	w.ID[0] = 1
-	if err := h.store.CreateWarehouse(ctx, w, catalog.Fact{}); err != nil {
+	w := catalog.Warehouse{ID: uuid.New(), Name: warehouse, Location: "s3://bucket/w", Storage: vending.Profile{StorageType: "S3"}}
+	if err := h.store.CreateWarehouse(ctx, w, catalog.Fact{ID: uuid.New()}); err != nil {
 		return nil, err
 	}
 	for _, ns := range []string{"a", "b"} {
@@ -152,7 +153,9 @@ func (h *history) step() error {
 
 func (h *history) pick() *table { return h.tables[h.rnd.IntN(len(h.tables))] }
 
-func (h *history) note(format string, args ...any) { h.trace = append(h.trace, fmt.Sprintf(format, args...)) }
+func (h *history) note(format string, args ...any) {
+	h.trace = append(h.trace, fmt.Sprintf(format, args...))
+}
 
 func (h *history) freshName() catalog.Identifier {
 	h.names++
