@@ -16,6 +16,7 @@ import (
 	"catalogd/catalog/commit"
 	"catalogd/internal/crash"
 	"catalogd/internal/fault"
+	"catalogd/maintenance/layout"
 )
 
 // Limits of the commit loop. A rewrite may have taken an hour: it is rebased for long before it is given up.
@@ -180,7 +181,7 @@ func (c *compaction) moved(ctx context.Context, cause error) error {
 func (c *compaction) note(p *pending) {
 	o := outcomeOf(c.facts, c.plan)
 	o.Conflicts, o.SnapshotID, o.FilesSkipped = c.outcome.Conflicts, p.snapshot.SnapshotID, c.plan.Skipped
-	rows, before, after := 0.0, 0.0, 0.0
+	var before, after, overlapAfter mean
 	for _, r := range c.replacements {
 		if r.dropped {
 			o.GroupsDropped++
@@ -197,14 +198,31 @@ func (c *compaction) note(p *pending) {
 		}
 		o.RowGroupsBefore += int64(r.result.RowGroupsIn) - planned // the footers know better than the manifests
 		o.RowGroupsAfter += int64(r.result.RowGroupsOut) - planned
-		weight := float64(max(r.rows, 1))
-		rows, before, after = rows+weight, before+weight*r.result.DepthBefore, after+weight*r.result.DepthAfter
+		before.add(r.rows, r.result.DepthBefore)
+		after.add(r.rows, r.result.DepthAfter)
+		overlapAfter.add(r.rows, overlap(boxesWritten(r.result.Files)))
 	}
-	o.ClusteringBefore, o.ClusteringAfter = 0, 0
-	if rows > 0 {
-		o.ClusteringBefore, o.ClusteringAfter = before/rows, after/rows
-	}
+	o.ClusteringBefore, o.ClusteringAfter, o.OverlapAfter = before.value(), after.value(), overlapAfter.value()
 	c.outcome = o
+}
+
+// boxesWritten gives the boxes of the row groups written; a column without bounds covers everything.
+func boxesWritten(files []layout.OutputFile) []Box {
+	var out []Box
+	for _, f := range files {
+		for _, b := range f.Boxes {
+			box := Box{Rows: b.Rows}
+			for i := range b.Lo {
+				lower, upper := string(b.Lo[i]), string(b.Hi[i])
+				if b.Hi[i] == nil {
+					lower, upper = "", unboundedAbove
+				}
+				box.Lower, box.Upper = append(box.Lower, lower), append(box.Upper, upper)
+			}
+			out = append(out, box)
+		}
+	}
+	return out
 }
 
 // finish describes the end after a commit that landed, and removes what it did not need: files of groups that were
@@ -232,14 +250,14 @@ func (c *compaction) finish(ctx context.Context) Finish {
 	if n := c.outcome.GroupsDropped; n > 0 {
 		reason.Message += fmt.Sprintf("; %d of %d groups were given up to other commits", n, len(c.replacements))
 	}
-	layout := c.record.With(c.job.ID, c.plan.Target, c.draft.snapshotID, func(yield func(string) bool) {
+	record := c.record.With(c.job.ID, c.plan.Target, c.draft.snapshotID, func(yield func(string) bool) {
 		for _, f := range c.facts.Files {
 			if !yield(f.Path) {
 				return
 			}
 		}
 	})
-	return Finish{State: Succeeded, Reason: reason, Outcome: c.outcome, Layout: &layout, Kept: slices.Sorted(maps.Keys(keep))}
+	return Finish{State: Succeeded, Reason: reason, Outcome: c.outcome, Layout: &record, Kept: slices.Sorted(maps.Keys(keep))}
 }
 
 // removeOwn removes the files of this claim that are not kept. It may be called only when it is certain that no commit

@@ -162,7 +162,7 @@ func (c *compaction) makePlan(ctx context.Context) (Finish, bool, error) {
 
 // outcomeOf gives the figures of a table as planned: before and after are equal until something is replaced.
 func outcomeOf(f Facts, p Plan) Outcome {
-	o := Outcome{FilesSkipped: p.Skipped, ClusteringBefore: p.Clustering, ClusteringAfter: p.Clustering}
+	o := Outcome{FilesSkipped: p.Skipped, OverlapBefore: p.Overlap, OverlapAfter: p.Overlap}
 	for _, file := range f.Files {
 		o.FilesBefore++
 		o.RowsBefore += file.Rows

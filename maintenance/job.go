@@ -56,6 +56,12 @@ type Outcome struct {
 	ClusteringAfter  float64 `json:"clustering_after"`
 	Seconds          float64 `json:"seconds"`
 
+	// Overlap is what pruning by single columns feels: for each clustering column, how many boxes cover a value, divided
+	// by what so many boxes can reach at best; the mean over the columns. 1 is perfect, 0 is not known. Before: of the
+	// replaced files, by their manifest bounds; after: of the row groups written.
+	OverlapBefore float64 `json:"overlap_before"`
+	OverlapAfter  float64 `json:"overlap_after"`
+
 	// What was replaced, and what the commit met.
 	FilesReplaced int64            `json:"files_replaced"`
 	FilesWritten  int64            `json:"files_written"`

@@ -91,8 +91,8 @@ type Plan struct {
 	Target  Target
 	// Skipped counts the files left alone, by reason code.
 	Skipped map[string]int64
-	// Clustering is the overlap of the chosen groups' files by their manifest bounds, weighted by rows; 0: unknown.
-	Clustering float64
+	// Overlap is that of the chosen groups' files by their manifest bounds, weighted by rows; 0: unknown.
+	Overlap float64
 	// After is how long to wait when the verdict is VerdictWait.
 	After time.Duration
 }
@@ -363,7 +363,7 @@ func (p *Plan) conclude(f Facts) {
 		}
 		p.Verdict = VerdictRun
 		p.Reason = Reason{CodePlanned, fmt.Sprintf("%d of %d files in %d partitions are to be rewritten%s", chosen, seen, len(p.Groups), p.skippedText())}
-		p.Clustering = p.measure(f)
+		p.Overlap = p.measure(f)
 		return
 	}
 	text := fmt.Sprintf("%d files seen, none chosen%s", seen, p.skippedText())
@@ -386,16 +386,15 @@ func (p *Plan) measure(f Facts) float64 {
 	for _, file := range f.Files {
 		byPath[file.Path] = file
 	}
-	sum, rows := 0.0, 0.0
+	var m mean
 	for _, g := range p.Groups {
 		files := make([]FileFacts, 0, len(g.Files))
 		for _, path := range g.Files {
 			files = append(files, byPath[path])
 		}
-		sum += float64(max(g.Rows, 1)) * overlap(boxesOf(files, p.Target))
-		rows += float64(max(g.Rows, 1))
+		m.add(g.Rows, overlap(boxesOf(files, p.Target)))
 	}
-	return sum / rows
+	return m.value()
 }
 
 func (p *Plan) skippedText() string {

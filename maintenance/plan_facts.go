@@ -110,3 +110,18 @@ func depth(boxes []Box, column int) float64 {
 	}
 	return sum / weight
 }
+
+// mean is a mean weighted by rows.
+type mean struct{ sum, weight float64 }
+
+func (m *mean) add(rows int64, v float64) {
+	w := float64(max(rows, 1))
+	m.sum, m.weight = m.sum+w*v, m.weight+w
+}
+
+func (m *mean) value() float64 {
+	if m.weight == 0 {
+		return 0
+	}
+	return m.sum / m.weight
+}

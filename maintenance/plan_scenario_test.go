@@ -282,7 +282,7 @@ func (s *scenario) show() string {
 		for _, c := range p.Target.Columns {
 			names = append(names, c.Path)
 		}
-		fmt.Fprintf(&b, "%s by %s, clustering now %.2f\n", p.Target.Curve, strings.Join(names, ", "), p.Clustering)
+		fmt.Fprintf(&b, "%s by %s, overlap now %.2f\n", p.Target.Curve, strings.Join(names, ", "), p.Overlap)
 	}
 	if len(p.Target.Dropped) > 0 {
 		fmt.Fprintf(&b, "not by %s: constant within a partition\n", strings.Join(p.Target.Dropped, ", "))
