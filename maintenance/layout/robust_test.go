@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -420,4 +423,53 @@ func TestCluster_SpillFolderMustExist(t *testing.T) {
 	if _, err := Cluster(context.Background(), j); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
+}
+
+// What a job holds stays near its budget, whatever it reads. Inputs and outputs are files here, as they are outside.
+func TestCluster_KeepsToItsMemory(t *testing.T) {
+	in := newStore()
+	putReadings(t, in, 8, 40_000, func(n int) string { return strings.Repeat(unique(n), 8) }) // 80 MB of values
+	dir := t.TempDir()
+	j := job(t, readings, newStore(), newStore(), 1, 2)
+	for path, b := range in.files {
+		name := filepath.Join(dir, path)
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		input, err := FileInput(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.Inputs = append(j.Inputs, input)
+	}
+	in.files = nil
+	j.Create = func(_ context.Context, n int) (Output, error) {
+		return CreateFile(filepath.Join(dir, fmt.Sprintf("out-%d", n)))
+	}
+	j.MemoryBytes = memoryBytesMin
+	before, most, calls := liveBytes(), int64(0), 0
+	var mu sync.Mutex
+	j.Progress = func(Phase, float64) {
+		mu.Lock()
+		defer mu.Unlock()
+		if calls++; calls%40 == 0 {
+			most = max(most, liveBytes()-before)
+		}
+	}
+	result, err := Cluster(context.Background(), j)
+	if err != nil || result.RowsOut != 320_000 {
+		t.Fatalf("%+v %v", result, err)
+	}
+	// The budget, the decoders' pages and the compressors' windows (two of 8 MB a writer).
+	if limit := int64(memoryBytesMin + 48<<20); most > limit || most == 0 {
+		t.Errorf("%d bytes were live, want at most %d", most, limit)
+	}
+	t.Logf("%.1f MB live of a budget of %d MB; %d MB spilled", float64(most)/(1<<20), memoryBytesMin>>20, result.SpilledBytes>>20)
+}
+
+func liveBytes() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

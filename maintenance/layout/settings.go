@@ -39,7 +39,7 @@ const (
 	fileBytesDefault       = 512 << 20
 	fileBytesMin           = 32 << 20
 	filesPlanned           = 16
-	createdByDefault       = "catalogd"
+	createdByDefault       = "catalogd version dev (build unknown)" // Java readers parse this form
 )
 
 // SettingsFromProperties reads write.* table properties. Values that a writer can't honour are refused with the
