@@ -35,13 +35,17 @@ type pending struct {
 // CommitTable applies changes to one table, or creates it from a staged create. Lost races are tried again here;
 // failed requirements go to the client. After the pointer has moved, nothing can fail the answer.
 func (s *Service) CommitTable(ctx context.Context, c Caller, r CommitTableRequest) (LoadedTable, error) {
-	pass, err := s.turns.take(ctx, r.Warehouse+"\x00"+r.Ident.String())
-	if err != nil {
-		return LoadedTable{}, fault.Wrap(fault.CommitConflict, err, "the request ended while another commit was ahead of it")
+	// A worker's commit names the head that it was built on. It waits for nobody: while it stood behind writers whose
+	// commits will be refused, the head would move, and on a busy table it would never land.
+	if r.Fence.JobID == uuid.Nil {
+		pass, err := s.turns.take(ctx, r.Warehouse+"\x00"+r.Ident.String())
+		if err != nil {
+			return LoadedTable{}, fault.Wrap(fault.CommitConflict, err, "the request ended while another commit was ahead of it")
+		}
+		defer pass()
 	}
-	defer pass()
 	var p plan
-	err = s.retryRaces(ctx, func() error {
+	err := s.retryRaces(ctx, func() error {
 		var err error
 		if p, err = s.planCommit(ctx, c, r.Warehouse, r.Ident, r.Change); err != nil || p.work == nil {
 			return err
