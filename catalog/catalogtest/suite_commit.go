@@ -41,7 +41,7 @@ var commitPromises = []promise{
 		b.must(b.commit(change))
 		b.wantTable(b.load(made.Ident), change.Record)
 	}},
-	{"SwapFromAnOldPointerIsALostRace", func(b *bench) {
+	{"Field_C092_SwapFromAnOldPointerIsALostRace", func(b *bench) {
 		made := b.table(b.namespace("a"), "t")
 		first, second := b.swap(made), b.swap(made)
 		b.must(b.commit(first))
@@ -64,7 +64,7 @@ var commitPromises = []promise{
 			b.Errorf("found %+v", got)
 		}
 	}},
-	{"AllOrNone", allOrNone},
+	{"Field_C121_AllOrNone", allOrNone},
 	{"SwapAndCreateInOne", func(b *bench) {
 		a := b.namespace("a")
 		made := b.table(a, "t")
