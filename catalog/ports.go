@@ -92,9 +92,9 @@ type TableStore interface {
 	ListTables(ctx context.Context, namespaceID uuid.UUID, p Page) ([]string, error)
 	// RenameTable: fault.AlreadyExists when a table or view has the name; fault.NoSuchTable when it is gone.
 	RenameTable(ctx context.Context, r TableRename) error
-	// DropTable: fault.NoSuchTable when it is gone. The location stays reserved.
+	// DropTable: fault.NoSuchTable when it is gone. The location stays reserved; a table of the same name may take it.
 	DropTable(ctx context.Context, d TableDrop) error
-	// StageTable remembers a staged create and reserves its location (fault.Forbidden on overlap, as below).
+	// StageTable remembers a staged create and reserves its location (fault.BadRequest on overlap, as below).
 	StageTable(ctx context.Context, s StagedTable) error
 	// FindStagedTables gives the live staged creates of a name, newest first.
 	FindStagedTables(ctx context.Context, warehouseID uuid.UUID, ident Identifier) ([]StagedTable, error)
