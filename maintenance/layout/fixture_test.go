@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -167,7 +168,15 @@ func cell(a arrow.Array, i int) string {
 	switch v := a.(type) {
 	case *array.Float64:
 		if v.IsValid(i) {
-			return fmt.Sprintf("%016x", math.Float64bits(v.Value(i)))
+			return strconv.FormatUint(math.Float64bits(v.Value(i)), 16)
+		}
+	case *array.String:
+		if v.IsValid(i) {
+			return v.Value(i)
+		}
+	case *array.Timestamp:
+		if v.IsValid(i) {
+			return strconv.FormatInt(int64(v.Value(i)), 10)
 		}
 	case *array.Float32:
 		if v.IsValid(i) {

@@ -59,7 +59,7 @@ func TestCluster_ReadsPromotedAndRenamedColumns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "-7|3fb99999a0000000|-123.45|(null)|1969-12-31T00:00:00|1969-12-31T23:59:59.999Z|text|"
+	want := "-7|3fb99999a0000000|-123.45|(null)|-86400000000|-1000|text|"
 	if rows := out.rows(t); len(rows) != 10 || rows[0] != want {
 		t.Errorf("%d rows, first %s, want %s", len(rows), rows[0], want)
 	}
