@@ -59,6 +59,9 @@ func UnmarshalJSON(body []byte, v any) error {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return fault.New(fault.BadRequest, "request body holds more than one JSON value")
 	}
+	if string(bytes.TrimSpace(body)) == "null" { // which the decoder takes for "leave it as it is"
+		return fault.New(fault.BadRequest, "request body is null")
+	}
 	return nil
 }
 

@@ -25,6 +25,7 @@ func TestDecodeJSON(t *testing.T) {
 		{`{"name":"a"}{}`, "more than one"},
 		{`{"name":"a"} x`, "more than one"},
 		{`[]`, "request body has the wrong type: array is not an object"},
+		{` null`, "request body is null"},
 		{`{"name":1}`, "name has the wrong type: number is not a string"},
 		{`{"count":"1"}`, "count has the wrong type: string is not an integer"},
 		{`{"count":1e400}`, "count has the wrong type"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"catalogd/internal/fault"
@@ -75,6 +76,18 @@ type ErrorModel struct {
 	Code    int    `json:"code"`
 }
 
+// messageBytesMax bounds an error's message in the answer and in the log: it may quote what the client sent.
+const messageBytesMax = 4 << 10
+
+// messageOf gives the message that the caller reads.
+func messageOf(err error) string {
+	message := fault.Message(err)
+	if len(message) > messageBytesMax {
+		message = strings.ToValidUTF8(message[:messageBytesMax], "") + "..."
+	}
+	return message
+}
+
 // statusClientGone is logged when the client left before there was an answer; nobody receives it.
 const statusClientGone = 499
 
@@ -100,7 +113,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 	if row.status == http.StatusUnauthorized {
 		challenge(w, r)
 	}
-	writeError(w, r, row.status, row.name, fault.Message(err))
+	writeError(w, r, row.status, row.name, messageOf(err))
 }
 
 // classify gives a meaning to errors that have none but are known to HTTP: a body that is too long, and a read that

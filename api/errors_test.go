@@ -83,3 +83,18 @@ func TestFail_HEADHasNoBody(t *testing.T) {
 		t.Errorf("HEAD: %d %q %v", w.Code, w.Body, w.Header())
 	}
 }
+
+// A message may quote what the client sent; ten megabytes of it are not sent back, and not logged.
+func TestFail_LongMessagesAreCut(t *testing.T) {
+	ts := newTestServer(t, publicRow("POST", "/x", func(http.ResponseWriter, *http.Request) error {
+		return fault.New(fault.BadRequest, "location %q is refused", strings.Repeat("表", 1<<20))
+	}))
+	w := ts.send(t, "POST", "/x", "")
+	message := wireErrorOf(t, w).Message
+	if len(message) > messageBytesMax+3 || !strings.HasPrefix(message, "location \"表") || !strings.HasSuffix(message, "表...") {
+		t.Errorf("the message has %d bytes and ends in %q", len(message), message[max(0, len(message)-9):])
+	}
+	if reason, _ := ts.lastLine(t)["reason"].(string); reason != message {
+		t.Errorf("the log's reason has %d bytes", len(reason))
+	}
+}

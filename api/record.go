@@ -145,7 +145,7 @@ func logRequest(log *slog.Logger, r *http.Request, e *event, status int, bytes i
 		if status >= 500 {
 			attrs = append(attrs, slog.String("cause", e.err.Error()))
 		} else {
-			attrs = append(attrs, slog.String("reason", fault.Message(e.err)))
+			attrs = append(attrs, slog.String("reason", messageOf(e.err)))
 		}
 	}
 	if e.notice != "" {

@@ -51,7 +51,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.S
 func (s *Server) endpointHandler(e Endpoint, authenticator Authenticator) http.HandlerFunc {
 	next := e.Handler
 	if e.Access != Public {
-		next = authenticate(authenticator, next)
+		next = authenticate(authenticator, checkIdempotencyKey(next))
 	}
 	next = limit(e, next)
 	return func(w http.ResponseWriter, r *http.Request) {
