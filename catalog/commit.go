@@ -240,10 +240,19 @@ func (s *Service) authorizeUpdates(ctx context.Context, c Caller, res Resolution
 // written the client's disconnect no longer matters; the work has a deadline of its own. Files are removed again
 // only when it is certain that no pointer will ever name them. The records in work get their metadata locations.
 func (s *Service) writeAndMove(ctx context.Context, w Warehouse, work []pending, fence Fence) error {
+	if err := s.checkPlaces(ctx, w, work); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.writeDeadline)
 	defer cancel()
 	for i := range work {
 		p := &work[i]
+		if p.previous == "" {
+			if err := s.Metadata.PrepareTable(ctx, serverPlace(w, p.change.Record, p.document.Location())); err != nil {
+				s.removeFiles(ctx, w, work[:i])
+				return fmt.Errorf("prepare location of %s: %w", p.ident, err)
+			}
+		}
 		codec, _ := p.document.Property("write.metadata.compression-codec")
 		p.change.Record.MetadataLocation = commit.MetadataFolder(p.document) + "/" +
 			commit.FileName(p.previous, uuid.NewString(), codec == "gzip")
@@ -274,6 +283,22 @@ func (s *Service) writeAndMove(ctx context.Context, w Warehouse, work []pending,
 		s.cache.put(p.change.Record.MetadataLocation, p.document)
 	}
 	return nil
+}
+
+// checkPlaces refuses locations that overlap somebody else's before anything is written there; the transaction holds
+// them against all others again. Only locations that a client chose can overlap: the server's own hold a fresh uuid.
+func (s *Service) checkPlaces(ctx context.Context, w Warehouse, work []pending) error {
+	var asked []PointerChange
+	chosen := false
+	for _, p := range work {
+		own := vending.Key(p.change.Record.Location) == vending.Key(defaultTableLocation(w, p.change.Record.UUID))
+		chosen = chosen || p.change.OldLocation != "" || p.previous == "" && !own
+		asked = append(asked, p.change)
+	}
+	if !chosen {
+		return nil
+	}
+	return s.Store.CheckPlaces(ctx, asked)
 }
 
 func (s *Service) removeFiles(ctx context.Context, w Warehouse, work []pending) {

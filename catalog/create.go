@@ -62,9 +62,6 @@ func (s *Service) CreateTable(ctx context.Context, c Caller, r CreateTableReques
 func (s *Service) createOnce(ctx context.Context, c Caller, res Resolution, id Identifier, document *commit.Document) (TableRecord, error) {
 	w := *res.Warehouse
 	record := newRecord(res, id, document)
-	if err := s.Metadata.PrepareTable(ctx, serverPlace(w, record, document.Location())); err != nil {
-		return record, fmt.Errorf("prepare location of %s: %w", id, err)
-	}
 	err := s.retryRaces(ctx, func() error {
 		work := []pending{{ident: id, document: document, change: PointerChange{
 			Record: record, WarehouseID: w.ID, Maintenance: maintenanceFlag(document),
@@ -210,9 +207,6 @@ func (s *Service) planCreate(ctx context.Context, c Caller, warehouse string, id
 	}}
 	if staged != nil {
 		p.change.StagedUUID = staged.UUID
-	}
-	if err := s.Metadata.PrepareTable(ctx, serverPlace(w, record, location)); err != nil {
-		return plan{}, fmt.Errorf("prepare location of %s: %w", id, err)
 	}
 	return plan{warehouse: w, work: &p}, nil
 }

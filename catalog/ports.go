@@ -130,6 +130,9 @@ type CommitStore interface {
 	//   fault.BadRequest      the location overlaps somebody else's (the message does not name whose)
 	//   fault.CommitUnknown   the outcome is unknown: ask CommitLanded
 	CommitPointers(ctx context.Context, changes []PointerChange, fence Fence) error
+	// CheckPlaces gives the refusal that CommitPointers would give for the locations of new and moved tables as things
+	// are now, and changes nothing. What it lets pass may still be refused then.
+	CheckPlaces(ctx context.Context, changes []PointerChange) error
 	// CommitLanded settles the outcome of an unknown commit by the first change's Fact.ID: true means landed; false
 	// means that it did not and never will. An error means that nobody knows yet.
 	CommitLanded(ctx context.Context, commitID uuid.UUID) (bool, error)

@@ -330,6 +330,47 @@ func TestLocations_AreCheckedOnEveryPath(t *testing.T) {
 	}
 }
 
+// The refusal comes before anything is written: not even a file that is removed again may appear among another
+// table's.
+func TestLocations_RefusedPlacesStayUntouched(t *testing.T) {
+	b := newBench(t)
+	b.mustCreate("t")
+	b.mustCreate("other")
+	victim := b.load("other").Document.Location()
+	var touched []string
+	b.files.Inject(func(method string, _ int) catalogtest.Failure {
+		if method != "ReadMetadata" {
+			touched = append(touched, method)
+		}
+		return catalogtest.Failure{}
+	})
+	createAt := func(location string) commit.Request {
+		return b.decode(fmt.Sprintf(`{"requirements":[{"type":"assert-create"}],"updates":[
+			{"action":"add-schema","schema":{"type":"struct","fields":[{"id":1,"name":"id","type":"long","required":false}]}},
+			{"action":"set-location","location":%q}]}`, location))
+	}
+	for _, bad := range []string{victim, victim + "/below", victim + "/data/x"} {
+		_, err := b.create("n", `,"location":"`+bad+`"`)
+		wantKind(t, err, fault.BadRequest)
+		wantKind(t, b.commitAs(system, "n", createAt(bad)), fault.BadRequest)
+		moved := b.decode(`{"requirements":[],"updates":[{"action":"set-location","location":"` + bad + `"}]}`)
+		wantKind(t, b.commitAs(system, "t", moved), fault.BadRequest)
+		wantKind(t, b.CommitTransaction(ctx, system, "w", []catalog.TableChange{
+			{Ident: id("other"), Change: b.properties(`"a":"b"`)}, {Ident: id("n"), Change: createAt(bad)},
+		}), fault.BadRequest)
+	}
+	twice := "s3://old/w/twice"
+	wantKind(t, b.CommitTransaction(ctx, system, "w", []catalog.TableChange{
+		{Ident: id("n"), Change: createAt(twice)}, {Ident: id("m"), Change: createAt(twice + "/below")},
+	}), fault.BadRequest)
+	wantKind(t, b.CommitTransaction(ctx, system, "w", []catalog.TableChange{
+		{Ident: id("n"), Change: createAt(twice)}, {Ident: id("none"), Change: b.properties(`"a":"b"`)},
+	}), fault.NoSuchTable)
+	if len(touched) > 0 {
+		t.Errorf("refused requests made %v", touched)
+	}
+}
+
 func TestField_C080_PathInsideTheTableIsNoOverlap(t *testing.T) {
 	b := newBench(t)
 	table := b.mustCreate("t")

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -39,6 +40,23 @@ func (s *Store) CommitPointers(ctx context.Context, changes []catalog.PointerCha
 		}
 		return movePointers(ctx, tx, ordered)
 	})
+}
+
+// errOnlyAsked rolls a transaction back that was run for its refusals alone.
+var errOnlyAsked = errors.New("nothing was to be kept")
+
+// CheckPlaces tells whether the changes' locations would be refused now: it takes them and gives them back.
+func (s *Store) CheckPlaces(ctx context.Context, changes []catalog.PointerChange) error {
+	err := s.InTx(ctx, func(tx pgx.Tx) error {
+		if err := reserveForCommit(ctx, tx, changes); err != nil {
+			return err
+		}
+		return errOnlyAsked
+	})
+	if errors.Is(err, errOnlyAsked) {
+		return nil
+	}
+	return err
 }
 
 // reserveForCommit gives the locations of new tables, and the new locations of moved ones, to their tables.

@@ -33,18 +33,35 @@ func (s *Store) CommitPointers(ctx context.Context, changes []catalog.PointerCha
 	})
 }
 
-func (s *Store) move(st *state, c catalog.PointerChange) error {
+// CheckPlaces tells whether the changes' locations would be refused now.
+func (s *Store) CheckPlaces(ctx context.Context, changes []catalog.PointerChange) error {
+	return s.tx(ctx, "CheckPlaces", func(st *state) error {
+		asked := st.clone()
+		for _, c := range changes {
+			if err := s.takePlace(&asked, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (s *Store) takePlace(st *state, c catalog.PointerChange) error {
 	if c.StagedUUID != uuid.Nil {
 		st.pass(c.StagedUUID, c.Record.ID)
 	}
-	if c.Old == "" || c.OldLocation != "" {
-		err := st.reserve(reservation{
-			warehouse: c.WarehouseID, owner: c.Record.ID, principal: c.Fact.Caller.Principal.ID,
-			location: c.Record.Location, kind: authz.Table, ident: c.Record.Ident,
-		}, s.Now())
-		if err != nil {
-			return err
-		}
+	if c.Old != "" && c.OldLocation == "" {
+		return nil
+	}
+	return st.reserve(reservation{
+		warehouse: c.WarehouseID, owner: c.Record.ID, principal: c.Fact.Caller.Principal.ID,
+		location: c.Record.Location, kind: authz.Table, ident: c.Record.Ident,
+	}, s.Now())
+}
+
+func (s *Store) move(st *state, c catalog.PointerChange) error {
+	if err := s.takePlace(st, c); err != nil {
+		return err
 	}
 	if c.Old == "" {
 		return st.create(c)

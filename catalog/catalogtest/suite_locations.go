@@ -20,6 +20,7 @@ var locationPromises = []promise{
 				"s3://bucket/x/t", "s3://bucket/x/t/deep/er", "s3://bucket/x", "s3a://bucket/x/t", "s3n://bucket/x/t/y", "s3://bucket/X/T",
 			} {
 				b.refusedOverlap(b.commit(b.newTable(a, "u", location)), location)
+				b.refusedOverlap(b.ask(b.newTable(a, "u", location)), "asked about "+location)
 			}
 		})
 		for i, location := range []string{"s3://bucket/x/t1", "s3://bucket/x/s", "s3://bucket2/x/t", "s3://bucket/x/t-", "s3://bucket/x/t0/y"} {
@@ -27,6 +28,27 @@ var locationPromises = []promise{
 				b.Errorf("%s: %v", location, err)
 			}
 		}
+	}},
+	{"AskingAboutPlacesTakesNone", func(b *bench) {
+		a := b.namespace("a")
+		made := b.newTable(a, "t", "s3://bucket/x/t")
+		b.must(b.commit(made))
+		b.leavesNoTrace(func() {
+			b.must(b.ask(b.newTable(a, "u", "s3://bucket/y"), b.swap(made.Record)))
+			b.must(b.ask(b.newTable(a, "v", "s3://bucket/y/below")))
+			b.refusedOverlap(b.ask(b.newTable(a, "u", "s3://bucket/y"), b.newTable(a, "v", "s3://bucket/y/below")), "two of one transaction")
+			move := b.swap(made.Record)
+			move.OldLocation, move.Record.Location = made.Record.Location, "s3://bucket/z"
+			b.must(b.ask(move))
+		})
+		staged, err := b.stage(catalog.Identifier{Namespace: a.Levels, Name: "w"}, "s3://bucket/staged")
+		b.must(err)
+		b.refusedOverlap(b.ask(b.newTable(a, "u", "s3://bucket/staged")), "somebody's staged create")
+		coming := b.newTable(a, "w", "s3://bucket/staged")
+		coming.StagedUUID = staged.UUID
+		b.must(b.ask(coming))
+		b.must(b.commit(coming))
+		b.must(b.commit(b.newTable(a, "u", "s3://bucket/y/below")))
 	}},
 	{"TablesMayLieBelowANamespace", func(b *bench) {
 		n, err := b.tryNamespace("s3://bucket/ns/n", "n")
@@ -153,6 +175,11 @@ func warehousesNeverShare(b *bench) {
 	b.refusedOverlap(err, "namespace below a foreign one")
 	_, err = b.tryNamespace(first.Location+"/ns", "m")
 	b.refusedOverlap(err, "namespace in a foreign base")
+}
+
+// ask asks about places without taking them.
+func (b *bench) ask(changes ...catalog.PointerChange) error {
+	return b.store.CheckPlaces(b.Context(), changes)
 }
 
 func (b *bench) refusedOverlap(err error, what string) {
