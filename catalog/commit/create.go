@@ -86,11 +86,9 @@ func decodeCreate(body []byte) (r CreateRequest, err error) {
 	}
 	r.Properties = map[string]string{}
 	if o.get("properties") != nil {
-		c, err := decodeSetProperties(object{{[]byte("updates"), o.get("properties")}})
-		if err != nil {
+		if r.properties, err = parseProperties(o.get("properties"), "properties"); err != nil {
 			return r, err
 		}
-		r.properties = c.(setProperties)
 		for _, p := range r.properties {
 			r.Properties[p.name] = p.value
 		}

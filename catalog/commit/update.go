@@ -108,13 +108,18 @@ func decodeSetProperties(o object) (change, error) {
 	if text == nil {
 		return nil, shapef("missing field %q", "updates")
 	}
-	members, err := parseObject(text, "updates", nil)
+	return parseProperties(text, "updates")
+}
+
+// parseProperties reads an object of strings; field is its name in messages.
+func parseProperties(text []byte, field string) (setProperties, error) {
+	members, err := parseObject(text, field, nil)
 	if err != nil {
 		return nil, err
 	}
 	c := make(setProperties, len(members))
 	for i, m := range members {
-		value, err := stringOf(m.value, "updates."+string(m.name))
+		value, err := stringOf(m.value, field+"."+string(m.name))
 		if err != nil {
 			return nil, err
 		}
