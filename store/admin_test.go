@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -358,5 +359,26 @@ func TestKeys_OneActiveKey(t *testing.T) {
 		KID: "next", Algorithm: "EdDSA", PublicKey: []byte{1}, PrivateKey: []byte{2}, CreatedAt: time.Now(),
 	}); err != nil || len(keys) != 1 || keys[0].KID != "next" {
 		t.Errorf("the next key: %d keys, %v", len(keys), err)
+	}
+}
+
+// A refusal says which name is taken.
+func TestAdmin_TakenNamesAreNamed(t *testing.T) {
+	s := newStaff(t)
+	ctx := t.Context()
+	w := s.warehouse("lake")
+	s.principal("ann")
+	s.role(uuid.Nil, "writers")
+	s.role(w.ID, "readers")
+	for name, err := range map[string]error{
+		"ann": s.CreatePrincipal(ctx, catalog.PrincipalRecord{ID: uuid.New(), Name: "ann", ClientID: "another", Kind: auth.Service},
+			auth.StoredSecret{Algorithm: "a", Form: []byte("x")}, adminFact("x")),
+		"writers": s.CreateRole(ctx, catalog.RoleRecord{ID: uuid.New(), Name: "writers"}, adminFact("x")),
+		"readers": s.CreateRole(ctx, catalog.RoleRecord{ID: uuid.New(), WarehouseID: w.ID, Name: "readers"}, adminFact("x")),
+	} {
+		wantKind(t, err, fault.AlreadyExists)
+		if !strings.Contains(fault.Message(err), name) {
+			t.Errorf("%s is taken: refused with %q", name, fault.Message(err))
+		}
 	}
 }

@@ -35,7 +35,7 @@ func (s *Store) CreatePrincipal(ctx context.Context, p catalog.PrincipalRecord, 
 			"id": p.ID, "name": p.Name, "client_id": p.ClientID, "kind": string(p.Kind),
 			"properties": properties, "created_at": p.CreatedAt,
 		}); err != nil {
-			return err
+			return takenMeans(err, "principals_name_key", "Principal", p.Name)
 		}
 		if err := putSecret(ctx, tx, p.ID, secret, f); err != nil {
 			return err

@@ -38,10 +38,20 @@ func (s *Store) CreateRole(ctx context.Context, r catalog.RoleRecord, f catalog.
 	}
 	return s.InTx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, sql, args); err != nil {
+			err = takenMeans(err, "principal_roles_name_key", "Principal role", r.Name)
+			err = takenMeans(err, "catalog_roles_name_key", "Catalog role", r.Name)
 			return goneMeans(err, fault.New(fault.NoSuchWarehouse, "Warehouse does not exist"))
 		}
 		return writeFact(ctx, tx, f)
 	})
+}
+
+// takenMeans names what is taken when err is the violation of the constraint on its name.
+func takenMeans(err error, constraint, what, name string) error {
+	if violates(err, constraint) {
+		return fault.Wrap(fault.AlreadyExists, err, "%s already exists: %s", what, name)
+	}
+	return err
 }
 
 // goneMeans gives missing instead of err when err says that a row that was referred to is not there any more.
