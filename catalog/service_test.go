@@ -371,6 +371,24 @@ func TestLocations_RefusedPlacesStayUntouched(t *testing.T) {
 	}
 }
 
+// A refusal speaks of the report and not of how it is read.
+func TestReportMetrics_RefusesWhatIsNoReport(t *testing.T) {
+	b := newBench(t)
+	b.mustCreate("t")
+	for body, want := range map[string]string{
+		`{"report-type":"scan-report","new":[1]}`: "", `{"report-type":"of another kind"}`: "",
+		`{`: "not a JSON object", `[]`: "not a JSON object", `{"report-type":5}`: "not a JSON object", `{}`: "no report-type", `null`: "no report-type",
+	} {
+		err := b.ReportMetrics(ctx, system, "w", id("t"), []byte(body))
+		if want == "" && err != nil {
+			t.Errorf("%s: %v", body, err)
+		}
+		if message := fault.Message(err); want != "" && (!fault.Is(err, fault.BadRequest) || !strings.Contains(message, want) || strings.Contains(message, "Go ")) {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}
+
 func TestField_C080_PathInsideTheTableIsNoOverlap(t *testing.T) {
 	b := newBench(t)
 	table := b.mustCreate("t")

@@ -167,7 +167,7 @@ func (s *Service) ReportMetrics(ctx context.Context, c Caller, warehouse string,
 		Type string `json:"report-type"`
 	}
 	if err := json.Unmarshal(body, &report); err != nil {
-		return fault.New(fault.BadRequest, "the metrics report is not a JSON object: %s", err)
+		return fault.Wrap(fault.BadRequest, err, "the metrics report is not a JSON object with a report-type")
 	}
 	if report.Type == "" {
 		return fault.New(fault.BadRequest, "the metrics report has no report-type")
