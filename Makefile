@@ -14,7 +14,10 @@ export GOFLAGS := $(GOFLAGS) -buildvcs=false
 say = printf '\n[%s] %s\n' "$$(date +%H:%M:%S)" $(1)
 
 # The race detector costs five to ten times the time, so it watches the packages whose code runs concurrently.
-RACE := ./api/... ./auth/... ./catalog/... ./internal/crash/... ./internal/pgserver/... ./maintenance/... ./store/... ./vending/...
+# Pure packages are left out, and of the data engine, whose tests are long loops over rows, only those of its goroutines.
+RACE := ./api/... ./auth/... ./catalog ./catalog/catalogtest ./internal/crash/... ./internal/iceio/... ./internal/pgserver/... \
+	./maintenance ./store/... ./vending/...
+RACE_LAYOUT := Cancel|Spill
 TEST_TIMEOUT ?= 45m
 
 help: ## print this
@@ -34,6 +37,7 @@ test: prepare ## install or build everything the tests need, then run all tests
 	$(GO) vet ./...
 	@$(call say,'tests under the race detector (1 of 2)')
 	$(GO) test -race -timeout $(TEST_TIMEOUT) $(RACE)
+	$(GO) test -race -timeout $(TEST_TIMEOUT) -run '$(RACE_LAYOUT)' ./maintenance/layout
 	@$(call say,'the other tests, real clients among them (2 of 2)')
 	$(GO) test -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -vxFf <($(GO) list $(RACE)))
 
@@ -89,7 +93,7 @@ pyiceberg duckdb spark: ## install one of the real clients
 # Compile the tests while the clients download.
 warm:
 	@$(call say,'compile the tests')
-	@$(GO) test -race -run '^$$' $(RACE) >/dev/null
+	@$(GO) test -race -run '^$$' $(RACE) ./maintenance/layout >/dev/null
 	@$(GO) test -run '^$$' ./... >/dev/null
 
 doctor-test doctor-demo:
