@@ -380,7 +380,8 @@ type maintained struct {
 func (l *lake) enqueue(r *rest, table string) string {
 	l.t.Helper()
 	manage := &rest{r.t, l.server.env["CATALOGD_MANAGEMENT_URI"], r.token}
-	status, raw := manage.call("POST", "/catalogs/dev/namespaces/crash/tables/"+table+"/maintenance/run", map[string]any{"job": "compaction"})
+	status, raw := manage.call("POST",
+		"/catalogs/dev/namespaces/crash/tables/"+table+"/maintenance/run", map[string]any{"job": "compaction"})
 	var job maintained
 	if err := json.Unmarshal(raw, &job); err != nil || status != 200 {
 		l.t.Fatalf("run maintenance of %s: %d %s", table, status, raw)
