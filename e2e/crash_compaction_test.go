@@ -67,11 +67,11 @@ func TestCrash_Compaction(t *testing.T) {
 		c.killWorker(fmt.Sprintf("worker%d", i), point, i == len(points)-1)
 	}
 	survivor := l.startWorker("")
-	for i, point := range postgresPoints {
-		c.killPostgres(fmt.Sprintf("postgres%d", i), point)
-	}
 	for i, point := range serverPoints {
 		c.killServer(fmt.Sprintf("server%d", i), point)
+	}
+	for i, point := range postgresPoints {
+		c.killPostgres(fmt.Sprintf("postgres%d", i), point)
 	}
 	py.run(t, l.server, "stories/crash_tables.py", appends...)
 	query[string](l, `UPDATE jobs SET lease_until = clock_timestamp() WHERE lease_until > clock_timestamp() + interval '1 minute' RETURNING id::text`)
@@ -156,7 +156,8 @@ func (c *compactionCrashes) killPostgres(table, point string) {
 	c.lake.awaitReady()
 }
 
-// killServer has the worker kill the server, while somebody waits for the job through it.
+// killServer has the worker kill the server, while somebody waits for the job through it. No other job may be open: it
+// could kill the server before the wish for this one has arrived.
 func (c *compactionCrashes) killServer(table, point string) {
 	c.t.Helper()
 	starts := c.lake.serving.started()
