@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"sync"
 	"sync/atomic"
 
 	"catalogd/internal/fault"
@@ -48,6 +49,7 @@ type run struct {
 	buckets []unit
 	outputs *outputs
 	result  Result
+	telling sync.Mutex // one call of Progress at a time
 }
 
 func newRun(ctx context.Context, job Job) (*run, error) {
@@ -81,6 +83,8 @@ func newRun(ctx context.Context, job Job) (*run, error) {
 
 func (r *run) progress(phase Phase, fraction float64) {
 	if r.job.Progress != nil {
+		r.telling.Lock()
+		defer r.telling.Unlock()
 		r.job.Progress(phase, math.Min(fraction, 1))
 	}
 }

@@ -68,7 +68,7 @@ type Job struct {
 	// RowLineage writes _row_id and _last_updated_sequence_number as columns (format version 3).
 	RowLineage bool
 
-	// Progress is told the phase and how much of it is done; nil: nobody is. It may be called by several goroutines.
+	// Progress is told the phase and how much of it is done; nil: nobody is. One call at a time, from any goroutine.
 	Progress func(phase Phase, fraction float64)
 }
 
