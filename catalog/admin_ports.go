@@ -20,6 +20,8 @@ type PrincipalRecord struct {
 	Version    int64
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
+	// RotationRequired tells that the present secret is good for nothing but replacing itself.
+	RotationRequired bool
 }
 
 // RoleRecord is a principal role, or with a WarehouseID a catalog role.

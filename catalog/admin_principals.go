@@ -133,7 +133,8 @@ func (s *Service) DropPrincipal(ctx context.Context, c Caller, name string) erro
 }
 
 // RotateSecret gives the caller, and nobody else, a new secret. The old one ends at once, and so do refreshes of
-// tokens that it obtained; such a token itself lives to its end.
+// tokens that it obtained; such a token itself lives to its end. A narrowed token is refused: the new secret would give
+// every role. A secret that must be rotated gives tokens without roles, and only those may.
 func (s *Service) RotateSecret(ctx context.Context, c Caller, name string) (PrincipalRecord, auth.Secret, error) {
 	res, err := s.resolveRoot(ctx, c)
 	if err != nil {
@@ -146,6 +147,12 @@ func (s *Service) RotateSecret(ctx context.Context, c Caller, name string) (Prin
 	if err != nil || p.ID != c.Principal.ID {
 		n := need{"rotate-secret", name, authz.PrincipalRotateCredentials}
 		return PrincipalRecord{}, "", s.refuse(ctx, c, n, authz.Decide(res.Grants, res.Path(), n.wanted))
+	}
+	if !c.Principal.Roles.All && !p.RotationRequired {
+		n := need{"rotate-secret", name, authz.PrincipalRotateCredentials}
+		_ = s.refuse(ctx, c, n, authz.Decision{Reason: "the token is narrowed to some of the principal's roles"})
+		return PrincipalRecord{}, "", fault.New(fault.Forbidden, "Principal %q may not rotate its secret with a token that is narrowed to some "+
+			"of its roles: sign in with scope PRINCIPAL_ROLE:ALL, or have an administrator reset the secret", name)
 	}
 	if s.Secrets == nil {
 		return PrincipalRecord{}, "", errNoSecrets

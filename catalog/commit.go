@@ -155,8 +155,8 @@ func (s *Service) planCommit(ctx context.Context, c Caller, warehouse string, id
 		return plan{}, err
 	}
 	stands := plan{warehouse: w, record: record, document: base}
-	if commit.Landed(base, r) {
-		return stands, nil
+	if commit.Held(base, r) {
+		return stands, s.repeated(base, r)
 	}
 	if err := commit.Check(base, r); err != nil {
 		return plan{}, err
@@ -178,13 +178,31 @@ func (s *Service) planCommit(ctx context.Context, c Caller, warehouse string, id
 	return stands, nil
 }
 
+// repeated judges a commit whose snapshots are all in the table. Nil: it has landed whole, and its repeat is answered as
+// the table stands. Else nobody can tell a repeat whose other changes were changed again from a request that is new:
+// the answer is "unknown", which neither acknowledges what is not there nor makes the client delete live files.
+func (s *Service) repeated(base *commit.Document, r commit.Request) error {
+	rest := r.Rest()
+	if err := commit.Check(base, rest); err != nil {
+		return err
+	}
+	if commit.Landed(base, r) || !r.AddsSnapshots() {
+		_, changed, err := commit.Apply(base, rest, commit.Stamp{Now: s.Now()})
+		if err == nil && !changed {
+			return nil
+		}
+	}
+	return fault.New(fault.CommitUnknown, "the snapshots of this commit are in the table already, but the rest of it is not, "+
+		"or has been changed since: load the table to see; nothing was changed or deleted")
+}
+
 func (s *Service) swap(c Caller, w Warehouse, record TableRecord, next *commit.Document) *pending {
 	p := &pending{ident: record.Ident, document: next, previous: record.MetadataLocation}
 	p.change = PointerChange{
 		WarehouseID: w.ID, Old: record.MetadataLocation, Maintenance: maintenanceFlag(next),
 		Fact: s.fact(c, "commit-table", record.Ident.String(), w.ID, record.ID),
 	}
-	if vending.Key(next.Location()) != vending.Key(record.Location) {
+	if !samePlace(next.Location(), record.Location) {
 		p.change.OldLocation = record.Location
 	}
 	record.Location, record.FormatVersion = next.Location(), next.FormatVersion()

@@ -165,7 +165,7 @@ func (s *Service) planCreate(ctx context.Context, c Caller, warehouse string, id
 	}
 	res, err := s.resolveForCreate(ctx, c, warehouse, id, "commit-table")
 	if err != nil {
-		return s.landedCreate(ctx, res, r, err)
+		return s.landedCreate(ctx, c, res, r, err)
 	}
 	w := *res.Warehouse
 	assigned, err := uuid.Parse(r.AssignedUUID())
@@ -181,7 +181,7 @@ func (s *Service) planCreate(ctx context.Context, c Caller, warehouse string, id
 	}
 	location, chosen := r.NewLocation()
 	switch {
-	case staged != nil && (!chosen || vending.Key(location) == vending.Key(staged.Location)):
+	case staged != nil && (!chosen || samePlace(location, staged.Location)):
 		location = staged.Location
 	case chosen:
 		if location, err = checkLocation(w, location); err != nil {
@@ -211,24 +211,27 @@ func (s *Service) planCreate(ctx context.Context, c Caller, warehouse string, id
 	return plan{warehouse: w, work: &p}, nil
 }
 
-// landedCreate answers the repeat of a create that has landed: same uuid, and every snapshot it brought is there.
-func (s *Service) landedCreate(ctx context.Context, res Resolution, r commit.Request, refused error) (plan, error) {
-	if !fault.Is(refused, fault.AlreadyExists) {
+// landedCreate answers the repeat of a create that has landed: same uuid, and everything that it brought is there.
+func (s *Service) landedCreate(ctx context.Context, c Caller, res Resolution, r commit.Request, refused error) (plan, error) {
+	if !fault.Is(refused, fault.AlreadyExists) || res.IsView {
 		return plan{}, refused
 	}
-	if res.Table != nil && r.AssignedUUID() == res.Table.UUID.String() {
-		document, err := s.document(ctx, *res.Warehouse, *res.Table)
-		if err != nil {
-			return plan{}, err
-		}
-		if document.SnapshotCount() == 0 || commit.Landed(document, r) {
-			return plan{warehouse: *res.Warehouse, record: *res.Table, document: document}, nil
-		}
+	exists := fault.New(fault.AlreadyExists, "Requirement failed: table already exists")
+	if res.Table == nil || r.AssignedUUID() != res.Table.UUID.String() {
+		return plan{}, exists
 	}
-	if res.IsView {
-		return plan{}, refused
+	n := need{"commit-table", res.Table.Ident.String(), authz.TableReadProperties}
+	if err := s.require(ctx, c, res, res.Path(), n); err != nil {
+		return plan{}, err
 	}
-	return plan{}, fault.New(fault.AlreadyExists, "Requirement failed: table already exists")
+	document, err := s.document(ctx, *res.Warehouse, *res.Table)
+	if err != nil {
+		return plan{}, err
+	}
+	if r.AddsSnapshots() && !commit.Held(document, r) {
+		return plan{}, exists
+	}
+	return plan{warehouse: *res.Warehouse, record: *res.Table, document: document}, s.repeated(document, r)
 }
 
 func (s *Service) stagedOf(ctx context.Context, c Caller, w Warehouse, id Identifier, assigned uuid.UUID) (*StagedTable, error) {

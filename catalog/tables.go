@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"catalogd/authz"
 	"catalogd/catalog/commit"
@@ -81,8 +82,21 @@ func (s *Service) document(ctx context.Context, w Warehouse, record TableRecord)
 		return nil, fault.Wrap(fault.Internal, err, "the metadata file of table %s cannot be read: %s",
 			record.Ident, fault.Message(err))
 	}
+	if err := matchesRecord(d, record); err != nil {
+		return nil, err
+	}
 	s.cache.put(record.MetadataLocation, d)
 	return d, nil
+}
+
+// matchesRecord refuses a metadata file that says something else than the catalog: whoever may write a table's files
+// could else replace it and send the table's readers elsewhere.
+func matchesRecord(d *commit.Document, record TableRecord) error {
+	if strings.EqualFold(d.UUID(), record.UUID.String()) && samePlace(d.Location(), record.Location) && checkProperties(d.Properties()) == nil {
+		return nil
+	}
+	return fault.New(fault.Validation, "the metadata file of table %s was changed outside the catalog: its uuid, its location "+
+		"or its properties are not those that were committed; restore %s", record.Ident, record.MetadataLocation)
 }
 
 // serverPlace is a file of a table as the server itself reaches it: with a scope of that table, nothing wider.

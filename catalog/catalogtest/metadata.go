@@ -142,3 +142,10 @@ var (
 	_ catalog.MetadataIO = (*Metadata)(nil)
 	_ Backdoor           = (*Store)(nil)
 )
+
+// Forge replaces a file's bytes, as somebody with keys for the table could.
+func (m *Metadata) Forge(path string, body []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.files[path] = body
+}

@@ -59,7 +59,7 @@ func (s *Store) FindPrincipal(ctx context.Context, name string) (catalog.Princip
 
 func (p principalRow) record() catalog.PrincipalRecord {
 	r := p.PrincipalRecord
-	r.Properties = maps.Clone(r.Properties)
+	r.Properties, r.RotationRequired = maps.Clone(r.Properties), p.secret.RotationRequired
 	return r
 }
 

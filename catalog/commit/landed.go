@@ -34,6 +34,51 @@ func Landed(base *Document, r Request) bool {
 	return adds
 }
 
+// Held tells whether the request adds snapshots and the table has every one of them already, wherever its refs point.
+// Applying such a request would be refused, and refusing it cleanly would make the client delete files of snapshots
+// that are in the table.
+func Held(base *Document, r Request) bool {
+	adds := false
+	for _, u := range r.Updates {
+		if c, ok := u.change.(addSnapshot); ok {
+			adds = true
+			if !base.holds(&c.newSnapshot) {
+				return false
+			}
+		}
+	}
+	return adds
+}
+
+// AddsSnapshots tells whether the request brings any snapshot.
+func (r Request) AddsSnapshots() bool {
+	for _, u := range r.Updates {
+		if _, ok := u.change.(addSnapshot); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// Rest is the request without its snapshots and refs, and with no requirement but the table's uuid: what else a
+// commit whose snapshots are in the table would have done. If it does nothing to the table, all of it has landed.
+func (r Request) Rest() Request {
+	rest := Request{Identifier: r.Identifier}
+	for _, q := range r.Requirements {
+		if q.Type == "assert-table-uuid" {
+			rest.Requirements = append(rest.Requirements, q)
+		}
+	}
+	for _, u := range r.Updates {
+		switch u.change.(type) {
+		case addSnapshot, setRef:
+		default:
+			rest.Updates = append(rest.Updates, u)
+		}
+	}
+	return rest
+}
+
 // holds tells whether the table has a snapshot of this id with the same list of manifests.
 func (d *Document) holds(n *newSnapshot) bool {
 	e := d.snapshot(n.id)

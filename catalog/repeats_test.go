@@ -1,0 +1,116 @@
+package catalog_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"catalogd/authz"
+	"catalogd/catalog"
+	"catalogd/internal/fault"
+)
+
+// A store may fold case in its policies, so a location of another case is another place, to be checked as such.
+func TestLocations_CaseIsNotTheSamePlace(t *testing.T) {
+	b := newBench(t)
+	loaded, err := b.create("t", `,"location":"s3://bucket/w/finance"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"s3://bucket/W/finance", "s3://BUCKET/w/finance", "s3://bucket/W/Finance"} {
+		err := b.commitAs(system, "t", b.decode(fmt.Sprintf(`{"requirements":[],"updates":[{"action":"set-location","location":%q}]}`, bad)))
+		wantKind(t, err, fault.BadRequest)
+	}
+	if got := b.load("t").Document.Location(); got != loaded.Document.Location() {
+		t.Errorf("the table moved to %s", got)
+	}
+}
+
+// A commit whose snapshot is in the table but whose other changes are not was never applied whole: it is neither
+// acknowledged nor cleanly refused.
+func TestCommit_PartlyThereIsUnknown(t *testing.T) {
+	b := newBench(t)
+	table := b.mustCreate("t")
+	if err := b.commitAs(system, "t", b.appendTo(table, 7)); err != nil {
+		t.Fatal(err)
+	}
+	more := b.appendTo(table, 7)
+	more.Updates = append(more.Updates, b.properties(`"x":"y"`).Updates...)
+	before := b.load("t").MetadataLocation
+	wantKind(t, b.commitAs(system, "t", more), fault.CommitUnknown)
+	wantKind(t, b.CommitTransaction(ctx, system, "w", []catalog.TableChange{{Ident: id("t"), Change: more}}), fault.CommitUnknown)
+	foreign := b.appendTo(table, 7)
+	foreign.Requirements = append(foreign.Requirements,
+		b.decode(`{"requirements":[{"type":"assert-table-uuid","uuid":"11111111-1111-1111-1111-111111111111"}],"updates":[]}`).Requirements...)
+	wantKind(t, b.commitAs(system, "t", foreign), fault.CommitConflict)
+	if b.load("t").MetadataLocation != before {
+		t.Error("a refused commit moved the pointer")
+	}
+	if err := b.commitAs(system, "t", b.appendTo(table, 7)); err != nil {
+		t.Errorf("the true repeat: %v", err)
+	}
+}
+
+// The snapshot of a landed commit stays in the table when its branch is set back: a late repeat must not make the
+// client delete its files.
+func TestCommit_RepeatAfterRollbackIsUnknown(t *testing.T) {
+	b := newBench(t)
+	table := b.mustCreate("t")
+	if err := b.commitAs(system, "t", b.appendTo(table, 7)); err != nil {
+		t.Fatal(err)
+	}
+	back := b.decode(`{"requirements":[],"updates":[{"action":"remove-snapshot-ref","ref-name":"main"}]}`)
+	if err := b.commitAs(system, "t", back); err != nil {
+		t.Fatal(err)
+	}
+	wantKind(t, b.commitAs(system, "t", b.appendTo(table, 7)), fault.CommitUnknown)
+}
+
+// createCommit is the commit of a create transaction under a uuid of the client's, with more updates behind it.
+func createCommit(uuid, more string) string {
+	return fmt.Sprintf(`{"requirements":[{"type":"assert-create"}],"updates":[
+		{"action":"assign-uuid","uuid":%q},
+		{"action":"add-schema","schema":{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","type":"long","required":false}]}},
+		{"action":"set-current-schema","schema-id":-1},{"action":"add-spec","spec":{"spec-id":0,"fields":[]}},
+		{"action":"set-default-spec","spec-id":-1},{"action":"add-sort-order","sort-order":{"order-id":0,"fields":[]}},
+		{"action":"set-default-sort-order","sort-order-id":-1}%s]}`, uuid, more)
+}
+
+func TestCommit_RepeatedCreateIsHeldAgainstWhatIsThere(t *testing.T) {
+	const id1 = "22222222-2222-4222-8222-222222222222"
+	b := newBench(t)
+	create := b.decode(createCommit(id1, ""))
+	for range 2 {
+		if err := b.commitAs(system, "t", create); err != nil {
+			t.Fatal(err)
+		}
+	}
+	snapshot := strings.ReplaceAll(`,{"action":"add-snapshot","snapshot":{"snapshot-id":5,"sequence-number":1,"timestamp-ms":1790000000000,
+		"manifest-list":"LOCATION/metadata/5.avro","schema-id":0,"summary":{"operation":"append"}}},
+		{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":5}`, "LOCATION", b.load("t").Document.Location())
+	wantKind(t, b.commitAs(system, "t", b.decode(createCommit(id1, snapshot))), fault.AlreadyExists)
+	wantKind(t, b.commitAs(system, "t", b.decode(createCommit(id1, `,{"action":"set-properties","updates":{"x":"y"}}`))), fault.CommitUnknown)
+
+	creator := b.principal("creator", authz.TableCreate, "")
+	wantKind(t, b.commitAs(creator, "t", create), fault.Forbidden)
+}
+
+// Whoever may write a table's files could replace its metadata file; the catalog then serves nothing of it.
+func TestLoad_ForgedMetadataIsRefused(t *testing.T) {
+	for name, change := range map[string][2]string{
+		"location": {`"location":"s3://bucket/w/`, `"location":"s3://bucket/w/other/`},
+		"property": {`"properties":{`, `"properties":{"py-io-impl":"evil",`},
+		"uuid":     {`"table-uuid":"`, `"table-uuid":"00000000-0000-4000-8000-000000000000","was":"`},
+	} {
+		b := newBench(t)
+		loaded := b.mustCreate("t")
+		forged := strings.Replace(string(loaded.Metadata), change[0], change[1], 1)
+		if forged == string(loaded.Metadata) {
+			t.Fatalf("%s: nothing to forge in %s", name, loaded.Metadata)
+		}
+		b.files.Forge(loaded.MetadataLocation, []byte(forged))
+		other := catalog.New(catalog.Config{Store: b.store, Metadata: b.files, Providers: b.Providers})
+		_, err := other.LoadTable(ctx, system, catalog.LoadTableRequest{Warehouse: "w", Ident: id("t")})
+		wantKind(t, err, fault.Validation)
+	}
+}
