@@ -240,13 +240,7 @@ func (r *run) finish(ctx context.Context, err error) (Result, error) {
 	}
 	res.RowGroupsOut = len(after)
 	if len(r.p.cluster) > 0 {
-		res.DepthAfter = Depth(after)
-		before, err := r.boxesBefore(ctx)
-		if err != nil {
-			r.outputs.removeAll(context.WithoutCancel(ctx))
-			return Result{}, err
-		}
-		res.DepthBefore = Depth(before)
+		res.DepthBefore, res.DepthAfter = Depth(boxesOf(r.sources)), Depth(after)
 	}
 	return *res, nil
 }

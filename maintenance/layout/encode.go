@@ -163,7 +163,9 @@ func (f *fileWriter) writeColumn(rg file.SerialRowGroupWriter, c int, v *vec, d 
 			v, values = nullVec(column.class, column.width, v.n), nil
 		}
 	case (v.class == class8 || v.class == class4) && !f.e.plainColumns[c]:
-		codes, values = f.buildDictionary(v)
+		if codes, values = f.buildDictionary(v); codes == nil {
+			cw.FallbackToPlain() // or the library would build one itself, to give it up later
+		}
 	}
 	if codes != nil {
 		return f.writeCodes(cw, column, v, codes, values, levels)

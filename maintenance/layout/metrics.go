@@ -513,5 +513,13 @@ func Boxes(ctx context.Context, schema *iceberg.Schema, columns []int, inputs []
 	if err != nil {
 		return nil, err
 	}
-	return boxesOf(ctx, p, sources)
+	return boxesOf(sources), nil
+}
+
+func boxesOf(sources []*source) []Box {
+	var boxes []Box
+	for _, s := range sources {
+		boxes = append(boxes, s.boxes...)
+	}
+	return boxes
 }

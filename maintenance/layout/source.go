@@ -2,6 +2,7 @@ package layout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+	"golang.org/x/sync/errgroup"
 
 	"catalogd/internal/fault"
 )
@@ -21,6 +23,7 @@ const (
 	batchRowsMax    = 65_536
 	batchRowsMin    = 1_024
 	batchBytesMax   = 8 << 20
+	footersAtOnce   = 8
 	footersKept     = 256      // footers of more inputs are read twice rather than held
 	chunkBytesWhole = 32 << 20 // a row group up to this size is read a column chunk at a time
 	streamBytesMin  = 64 << 10
@@ -32,6 +35,7 @@ type source struct {
 	Input
 	footer    *metadata.FileMetaData // nil when there are too many inputs to hold them
 	rowGroups []rowGroupFacts
+	boxes     []Box // of the row groups
 	rows      int64
 }
 
@@ -46,32 +50,31 @@ type rowGroupFacts struct {
 func openSources(ctx context.Context, p *plan, inputs []Input) ([]*source, error) {
 	inputs = slices.Clone(inputs)
 	slices.SortFunc(inputs, func(a, b Input) int { return strings.Compare(a.Path, b.Path) })
-	sources := make([]*source, 0, len(inputs))
+	sources := make([]*source, len(inputs))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(footersAtOnce)
 	for i, input := range inputs {
 		if i > 0 && inputs[i-1].Path == input.Path {
-			return nil, fault.New(fault.Validation, "data file %s is listed twice", input.Path)
+			return nil, errors.Join(fault.New(fault.Validation, "data file %s is listed twice", input.Path), group.Wait())
 		}
 		s := &source{Input: input}
-		err := s.with(ctx, func(r *file.Reader) error {
-			footer := r.MetaData()
-			if _, err := mapFile(p, footer.Schema, input.Path); err != nil {
-				return err
-			}
-			s.learn(footer)
-			if len(inputs) <= footersKept {
-				s.footer = footer
-			}
-			return nil
+		sources[i] = s
+		group.Go(func() error {
+			return s.with(ctx, func(r *file.Reader) error { return s.learn(p, r.MetaData(), len(inputs) <= footersKept) })
 		})
-		if err != nil {
-			return nil, err
-		}
-		sources = append(sources, s)
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
 	}
 	return sources, nil
 }
 
-func (s *source) learn(footer *metadata.FileMetaData) {
+// learn keeps what the footer says: the row groups, their boxes, and the footer itself when asked to.
+func (s *source) learn(p *plan, footer *metadata.FileMetaData, keep bool) error {
+	if _, err := mapFile(p, footer.Schema, s.Path); err != nil {
+		return err
+	}
+	leaves := fileLeaves(footer)
 	for i := range footer.NumRowGroups() {
 		rg := footer.RowGroup(i)
 		facts := rowGroupFacts{rows: rg.NumRows(), firstRow: s.rows, uncompressed: rg.TotalByteSize()}
@@ -82,7 +85,16 @@ func (s *source) learn(footer *metadata.FileMetaData) {
 		}
 		s.rowGroups = append(s.rowGroups, facts)
 		s.rows += facts.rows
+		box, err := boxOf(p, rg, leaves)
+		if err != nil {
+			return err
+		}
+		s.boxes = append(s.boxes, box)
 	}
+	if keep {
+		s.footer = footer
+	}
+	return nil
 }
 
 // guard runs the Parquet library on an input's bytes. A decoder that stumbles over broken bytes may panic; that is an

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/parquet/file"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -266,31 +265,4 @@ func (w *fileWorker) gather(v *vec, rows []uint32) (*vec, error) {
 	}
 	out.arrs, out.n = []arrow.Array{taken}, len(rows)
 	return out, nil
-}
-
-// boxesBefore reads the inputs' boxes.
-func (r *run) boxesBefore(ctx context.Context) ([]Box, error) {
-	return boxesOf(ctx, r.p, r.sources)
-}
-
-func boxesOf(ctx context.Context, p *plan, sources []*source) ([]Box, error) {
-	var boxes []Box
-	for _, s := range sources {
-		err := s.with(ctx, func(reader *file.Reader) error {
-			footer := reader.MetaData()
-			leaves := fileLeaves(footer)
-			for i := range footer.NumRowGroups() {
-				box, err := boxOf(p, footer.RowGroup(i), leaves)
-				if err != nil {
-					return err
-				}
-				boxes = append(boxes, box)
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return boxes, nil
 }
