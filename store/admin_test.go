@@ -116,6 +116,15 @@ func TestPrincipals_AccountsFollowThem(t *testing.T) {
 	if string(a.Secret.Form) != "new" || a.Secret.Algorithm != "b" || !a.Secret.RotationRequired {
 		t.Errorf("after the rotation: %s %v", a.Secret.Algorithm, a.Secret.RotationRequired)
 	}
+	found, err := s.FindPrincipal(ctx, "ann")
+	s.must(err)
+	all, err := s.ListPrincipals(ctx)
+	s.must(err)
+	with, err := s.PrincipalsWith(ctx, zed.ID)
+	s.must(err)
+	if !found.RotationRequired || len(all) != 1 || !all[0].RotationRequired || len(with) != 1 || !with[0].RotationRequired {
+		t.Errorf("that the secret must be rotated is not told: %+v, %+v, %+v", found, all, with)
+	}
 	s.must(s.ReplaceSecret(ctx, ann.ID, "other", auth.StoredSecret{Algorithm: "b", Form: []byte("new")}, adminFact("reset")))
 	_, err = s.FindAccountByClientID(ctx, ann.ClientID)
 	wantKind(t, err, fault.NotFound)

@@ -110,9 +110,10 @@ func (s *Store) PrincipalRolesOf(ctx context.Context, principalID uuid.UUID) ([]
 
 const sqlPrincipalsWith = `
 SELECT principals.id, principals.name, principals.client_id, principals.kind, principals.properties,
-       principals.version, principals.created_at, principals.updated_at
+       principals.version, principals.created_at, principals.updated_at, coalesce(principal_secrets.rotation_required, false)
 FROM principal_role_members
 JOIN principals ON principals.id = principal_role_members.principal_id
+LEFT JOIN principal_secrets ON principal_secrets.principal_id = principals.id
 WHERE principal_role_members.principal_role_id = @role
 ORDER BY principals.name`
 

@@ -53,8 +53,9 @@ func putSecret(ctx context.Context, tx pgx.Tx, id uuid.UUID, secret auth.StoredS
 }
 
 const sqlFindPrincipal = `
-SELECT id, name, client_id, kind, properties, version, created_at, updated_at
+SELECT id, name, client_id, kind, properties, version, created_at, updated_at, coalesce(rotation_required, false)
 FROM principals
+LEFT JOIN (SELECT principal_id, rotation_required FROM principal_secrets) AS secrets ON principal_id = id
 WHERE name = @name`
 
 // FindPrincipal gives a principal by name: fault.NotFound.
@@ -70,8 +71,9 @@ func (s *Store) FindPrincipal(ctx context.Context, name string) (catalog.Princip
 }
 
 const sqlListPrincipals = `
-SELECT id, name, client_id, kind, properties, version, created_at, updated_at
+SELECT id, name, client_id, kind, properties, version, created_at, updated_at, coalesce(rotation_required, false)
 FROM principals
+LEFT JOIN (SELECT principal_id, rotation_required FROM principal_secrets) AS secrets ON principal_id = id
 ORDER BY name`
 
 // ListPrincipals gives all principals by name.
@@ -97,7 +99,8 @@ func scanPrincipal(row pgx.CollectableRow) (catalog.PrincipalRecord, error) {
 	var p catalog.PrincipalRecord
 	var kind string
 	var properties []byte
-	if err := row.Scan(&p.ID, &p.Name, &p.ClientID, &kind, &properties, &p.Version, &p.CreatedAt, &p.UpdatedAt); err != nil {
+	if err := row.Scan(&p.ID, &p.Name, &p.ClientID, &kind, &properties, &p.Version, &p.CreatedAt, &p.UpdatedAt,
+		&p.RotationRequired); err != nil {
 		return p, err
 	}
 	p.Kind = auth.PrincipalKind(kind)

@@ -350,6 +350,26 @@ func TestSecrets_RotationRequired(t *testing.T) {
 	o.login(second, "PRINCIPAL_ROLE:ALL").want(200, get, "/principals", "")
 }
 
+// A token that was narrowed must not widen itself by way of a new secret, which would give every role.
+func TestSecrets_ANarrowedTokenDoesNotRotate(t *testing.T) {
+	o := newOffice(t)
+	first := o.hire("etl", "engineers", "service_admin")
+	narrowed := o.login(first, "PRINCIPAL_ROLE:engineers")
+	if r := narrowed.want(403, post, "/principals/etl/rotate", ""); !strings.Contains(r.body, "PRINCIPAL_ROLE:ALL") {
+		t.Errorf("no remedy in %s", r.body)
+	}
+	if n := o.count("SELECT count(*) FROM catalogd.audit WHERE operation = 'rotate-secret'"); n != 1 {
+		t.Errorf("%d refusals in the audit, want 1", n)
+	}
+	o.login(first, "").want(200, post, "/principals/etl/rotate", "")
+
+	// A token of a secret that had to be rotated has no roles; it rotates once and is spent.
+	r := o.admin().want(201, post, "/principals", `{"principal":{"name":"new"},"credentialRotationRequired":true}`)
+	spent := o.login(credentialOf(t, r), "")
+	spent.want(200, post, "/principals/new/rotate", "")
+	spent.want(403, post, "/principals/new/rotate", "")
+}
+
 // A warehouse's administrator administers its roles, and nothing beside.
 func TestManage_WarehouseAdministrator(t *testing.T) {
 	o := newOffice(t)
