@@ -148,7 +148,7 @@ func TestCluster_CorruptInputs(t *testing.T) {
 	want := whole.rows(t)
 	good := whole.files["in-00"]
 	random := rand.New(rand.NewPCG(3, 3))
-	for range 60 {
+	for range 300 {
 		in, out := newStore(), newStore()
 		bad := bytes.Clone(good)
 		switch random.IntN(3) {

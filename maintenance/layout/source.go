@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -60,7 +61,9 @@ func openSources(ctx context.Context, p *plan, inputs []Input) ([]*source, error
 		s := &source{Input: input}
 		sources[i] = s
 		group.Go(func() error {
-			return s.with(ctx, func(r *file.Reader) error { return s.learn(p, r.MetaData(), len(inputs) <= footersKept) })
+			return s.with(ctx, func(r *file.Reader) error {
+				return s.guard(func() error { return s.learn(p, r.MetaData(), len(inputs) <= footersKept) })
+			})
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -97,15 +100,15 @@ func (s *source) learn(p *plan, footer *metadata.FileMetaData, keep bool) error 
 	return nil
 }
 
-// guard runs the Parquet library on an input's bytes. A decoder that stumbles over broken bytes may panic; that is an
-// error of the input, not of the program.
-func guard(decode func() error) (err error) {
+// guard runs what handles an input's bytes. Broken bytes can make a decoder stumble, or give an index without a value; that
+// is an error of the input and must not end the process.
+func (s *source) guard(handle func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = fmt.Errorf("it can't be decoded: %v", cause)
+			err = fault.Wrap(fault.Internal, fmt.Errorf("%v\n%s", cause, debug.Stack()), "data file %s can't be decoded", s.Path)
 		}
 	}()
-	return decode()
+	return handle()
 }
 
 // with opens the input, hands its reader to f and closes it.
@@ -127,7 +130,7 @@ func (s *source) with(ctx context.Context, f func(r *file.Reader) error) error {
 		options = append(options, file.WithMetadata(s.footer))
 	}
 	var reader *file.Reader
-	err = guard(func() error {
+	err = s.guard(func() error {
 		var err error
 		reader, err = file.NewParquetReader(io.NewSectionReader(opened, 0, s.Size), options...)
 		return err
@@ -136,7 +139,8 @@ func (s *source) with(ctx context.Context, f func(r *file.Reader) error) error {
 		return fmt.Errorf("data file %s: %w", s.Path, err)
 	}
 	if err := f(reader); err != nil {
-		if fault.Is(err, fault.Unsupported) || fault.Is(err, fault.Validation) {
+		var meant *fault.Error
+		if errors.As(err, &meant) { // it names the file itself
 			return err
 		}
 		return fmt.Errorf("data file %s: %w", s.Path, err)
@@ -214,21 +218,16 @@ func (s *source) read(ctx context.Context, r *file.Reader, p *plan, request read
 		}
 	}
 	var records pqarrow.RecordReader
-	if err := guard(func() error { records, err = openRecords(ctx, r, properties, leaves, request.rowGroup); return err }); err != nil {
+	if err := s.guard(func() error { records, err = openRecords(ctx, r, properties, leaves, request.rowGroup); return err }); err != nil {
 		return err
 	}
 	defer records.Release()
 	firstRow := rg.firstRow
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		more := false
-		if err := guard(func() error { more = records.Next(); return records.Err() }); err != nil {
-			return err
-		}
-		if !more {
-			break
+	done := false
+	next := func() error {
+		if !records.Next() {
+			done = true
+			return records.Err()
 		}
 		record := records.RecordBatch()
 		b := &batch{rows: int(record.NumRows()), firstRow: firstRow, columns: make([]*vec, len(p.columns))}
@@ -238,7 +237,13 @@ func (s *source) read(ctx context.Context, r *file.Reader, p *plan, request read
 			}
 		}
 		firstRow += record.NumRows()
-		if err := f(b); err != nil {
+		return f(b)
+	}
+	for !done {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.guard(next); err != nil {
 			return err
 		}
 	}
