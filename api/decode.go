@@ -26,7 +26,8 @@ func ReadBody(r *http.Request) ([]byte, error) {
 	}
 	if _, err := body.ReadFrom(r.Body); err != nil {
 		var tooLong *http.MaxBytesError
-		if errors.As(err, &tooLong) {
+		var known *fault.Error
+		if errors.As(err, &tooLong) || errors.As(err, &known) {
 			return nil, err
 		}
 		return nil, fault.Wrap(fault.BadRequest, err, "request body could not be read to its end")

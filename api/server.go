@@ -22,8 +22,9 @@ type ServerConfig struct {
 
 // Server answers HTTP requests by a table of endpoints.
 type Server struct {
-	handler http.Handler
-	router  *chi.Mux
+	handler   http.Handler
+	router    *chi.Mux
+	admission *admission
 }
 
 // NewServer builds the router. It refuses a table with a faulty row: the program must not start with it.
@@ -31,7 +32,7 @@ func NewServer(c ServerConfig) (*Server, error) {
 	if err := checkEndpoints(c.Endpoints); err != nil {
 		return nil, err
 	}
-	s := &Server{router: chi.NewRouter()}
+	s := &Server{router: chi.NewRouter(), admission: newAdmission()}
 	s.router.NotFound(s.notFound)
 	s.router.MethodNotAllowed(s.methodNotAllowed)
 	for _, e := range c.Endpoints {
@@ -47,9 +48,10 @@ func NewServer(c ServerConfig) (*Server, error) {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// endpointHandler wraps a row's handler, outermost first: operation's name, limits, authentication, the handler.
+// endpointHandler wraps a row's handler, outermost first: operation's name, limits, authentication, admission of
+// large bodies, the handler.
 func (s *Server) endpointHandler(e Endpoint, authenticator Authenticator) http.HandlerFunc {
-	next := e.Handler
+	next := s.admission.admit(e, e.Handler)
 	if e.Access != Public {
 		next = authenticate(authenticator, checkIdempotencyKey(next))
 	}
