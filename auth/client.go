@@ -50,6 +50,7 @@ func (t *Tokens) client(ctx context.Context, r TokenRequest) (Account, error) {
 			return Account{}, err
 		}
 		if good {
+			t.renewForm(ctx, &account, reading.secret)
 			return account, nil
 		}
 		worked = worked || account.Secret.Algorithm == AlgorithmArgon2

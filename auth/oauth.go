@@ -101,6 +101,7 @@ type TokensConfig struct {
 	Accounts AccountStore
 	Keys     *Keys
 	Secrets  *Secrets
+	Rotation RotationStore    // nil: what previous keys made stays as it is
 	Issuer   string           // "iss" of tokens; "" means catalogd. The same on all servers of one database.
 	Life     time.Duration    // of access tokens; 0 means TokenLifeDefault, more than TokenLifeMax is cut
 	Now      func() time.Time // nil: time.Now
@@ -111,6 +112,7 @@ type Tokens struct {
 	accounts AccountStore
 	keys     *Keys
 	secrets  *Secrets
+	rotation RotationStore
 	issuer   string
 	life     time.Duration
 	now      func() time.Time
@@ -130,7 +132,7 @@ func NewTokens(c TokensConfig) *Tokens {
 		c.Now = time.Now
 	}
 	return &Tokens{
-		accounts: c.Accounts, keys: c.Keys, secrets: c.Secrets, issuer: c.Issuer, life: min(c.Life, TokenLifeMax), now: c.Now,
+		accounts: c.Accounts, keys: c.Keys, secrets: c.Secrets, rotation: c.Rotation, issuer: c.Issuer, life: min(c.Life, TokenLifeMax), now: c.Now,
 		parser: jwt.NewParser(jwt.WithValidMethods([]string{AlgorithmEdDSA}), jwt.WithoutClaimsValidation(), jwt.WithStrictDecoding()),
 	}
 }

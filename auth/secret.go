@@ -146,11 +146,11 @@ func (s *Secrets) Verify(ctx context.Context, stored StoredSecret, secret Secret
 }
 
 func (s *Secrets) verifyHMAC(form []byte, secret Secret) bool {
-	if len(form) != ringIDBytes+sha256.Size {
+	if len(form) != ringIDBytes+sha256.Size && len(form) != ringIDBytes+sha256.Size+fingerprintBytes {
 		return false
 	}
 	key, ok := s.ring.key(form[:ringIDBytes])
-	return ok && subtle.ConstantTimeCompare(key.sum([]byte(secret)), form[ringIDBytes:]) == 1
+	return ok && subtle.ConstantTimeCompare(key.sum([]byte(secret)), form[ringIDBytes:ringIDBytes+sha256.Size]) == 1
 }
 
 const argonHeadBytes = 9
@@ -210,6 +210,5 @@ func (s *Secrets) argon(ctx context.Context, secret Secret, salt, head []byte) (
 
 // fingerprint marks a stored secret in the tokens that it obtained: a refresh finds out that it was replaced.
 func (s StoredSecret) fingerprint() string {
-	sum := sha256.Sum256(append([]byte(s.Algorithm+"\x00"), s.Form...))
-	return base64.RawURLEncoding.EncodeToString(sum[:9])
+	return base64.RawURLEncoding.EncodeToString(s.fingerprintBytes())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"catalogd/auth"
@@ -68,4 +69,51 @@ func (s *Store) AddSigningKey(ctx context.Context, k auth.StoredKey) ([]auth.Sto
 		return err
 	})
 	return keys, err
+}
+
+const sqlResealSigningKey = `UPDATE signing_keys SET private_key = @fresh::bytea WHERE kid = @kid AND private_key = @old::bytea`
+
+// ResealSigningKey replaces the encrypted half of a key, unless somebody else has done so.
+func (s *Store) ResealSigningKey(ctx context.Context, kid string, old, fresh []byte) error {
+	return s.InTx(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, sqlResealSigningKey, pgx.NamedArgs{"kid": kid, "old": old, "fresh": fresh})
+		return err
+	})
+}
+
+// The secret itself stays what it was, so that neither the principal's version nor any record of events changes.
+const sqlRenewSecretForm = `
+UPDATE principal_secrets SET secret = @fresh::bytea
+WHERE principal_id = @principal AND algorithm = @algorithm AND secret = @old::bytea`
+
+// RenewSecretForm replaces the stored form of a generated secret, unless the secret was replaced meanwhile.
+func (s *Store) RenewSecretForm(ctx context.Context, principal uuid.UUID, old, fresh []byte) error {
+	return s.InTx(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, sqlRenewSecretForm, pgx.NamedArgs{
+			"principal": principal, "algorithm": auth.AlgorithmHMAC, "old": old, "fresh": fresh,
+		})
+		return err
+	})
+}
+
+const sqlListSecretsOfOtherKeys = `
+SELECT principals.name
+FROM principal_secrets
+JOIN principals ON principals.id = principal_secrets.principal_id
+WHERE algorithm = @algorithm AND substring(secret FROM 1 FOR length(@key::bytea)) <> @key::bytea
+ORDER BY principals.name`
+
+// PrincipalsOfOtherKeys names the principals whose generated secrets another key than the given one (auth.Ring.ID)
+// made: they can log in only while that key is in secrets.previous_keys.
+func (s *Store) PrincipalsOfOtherKeys(ctx context.Context, keyID []byte) ([]string, error) {
+	var names []string
+	err := s.read(ctx, func(q querier) error {
+		rows, err := q.Query(ctx, sqlListSecretsOfOtherKeys, pgx.NamedArgs{"algorithm": auth.AlgorithmHMAC, "key": keyID})
+		if err != nil {
+			return err
+		}
+		names, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	return names, err
 }

@@ -61,7 +61,7 @@ func newApp(ctx context.Context, c Config, log *slog.Logger) (*app, error) {
 	if a.store, err = openStore(ctx, c, log); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(a.checkKeys(ctx, ring), a.wire(ctx, ring)); err != nil {
+	if err := errors.Join(a.checkKeys(ctx, ring, a.store), a.wire(ctx, ring)); err != nil {
 		a.close()
 		return nil, err
 	}
@@ -69,8 +69,8 @@ func newApp(ctx context.Context, c Config, log *slog.Logger) (*app, error) {
 }
 
 // checkKeys refuses a secrets.key that cannot read what is in the database: else the server would start and every
-// login would fail.
-func (a *app) checkKeys(ctx context.Context, ring *auth.Ring) error {
+// login would fail. What a previous key encrypted is encrypted anew, so that this key can be dropped; not when rotation is nil.
+func (a *app) checkKeys(ctx context.Context, ring *auth.Ring, rotation auth.RotationStore) error {
 	keys, err := a.store.SigningKeys(ctx)
 	if err != nil {
 		return fmt.Errorf("read the signing keys: %w", err)
@@ -81,7 +81,14 @@ func (a *app) checkKeys(ctx context.Context, ring *auth.Ring) error {
 				"give that one, here or in secrets.previous_keys"}
 		}
 	}
-	return nil
+	if rotation == nil {
+		return nil
+	}
+	resealed, err := auth.ResealKeys(ctx, rotation, ring, keys)
+	if resealed > 0 {
+		a.log.Info("signing keys were encrypted anew with the current secrets.key", "keys", resealed)
+	}
+	return err
 }
 
 // ring makes the keys that secrets at rest are encrypted with.
@@ -149,7 +156,7 @@ func (a *app) wire(ctx context.Context, ring *auth.Ring) error {
 	a.gather, a.metrics = registry, telemetry.NewMetrics(registry)
 	a.secrets = auth.NewSecrets(ring)
 	a.tokens = auth.NewTokens(auth.TokensConfig{
-		Accounts: a.store, Keys: auth.NewKeys(a.store, ring, nil), Secrets: a.secrets, Life: a.config.Tokens.TTL,
+		Accounts: a.store, Keys: auth.NewKeys(a.store, ring, nil), Secrets: a.secrets, Rotation: a.store, Life: a.config.Tokens.TTL,
 	})
 	providers, err := a.providers(ctx)
 	if err != nil {
