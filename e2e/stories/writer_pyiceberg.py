@@ -14,6 +14,9 @@ from pyiceberg.expressions import And, EqualTo
 from engine_pyiceberg import connect
 
 
+PAUSE = 0.25  # between appends, in seconds: a writer that gathers rows, not a loop that only commits
+
+
 def main(name, writer, seconds):
     catalog, end, n = connect(), time.time() + float(seconds), 0
     while time.time() < end:
@@ -33,6 +36,7 @@ def main(name, writer, seconds):
             sys.exit(f"{writer}: row {n} lost its race 200 times")
         print("ack", writer, n, flush=True)
         n += 1
+        time.sleep(PAUSE)
 
 
 main(*sys.argv[1:4])
