@@ -37,14 +37,11 @@ func (s trialSizes) total() int64 {
 // try encodes a few row groups in several ways, to nowhere, and keeps the smallest way for all: the order of rows inside
 // row groups, and which columns do without a dictionary. The unit that it loads for this stays loaded.
 func (w *fileWorker) try(ctx context.Context, u unit) error {
-	l, err := w.loadUnit(u)
-	if err != nil {
-		return err
-	}
 	orders := w.orders
-	if err := l.sortFor(&w.sorter, w.curve, u.groups, orders[0]); err != nil {
+	if err := w.prepare(&w.seats[0], u, orders[0]); err != nil {
 		return err
 	}
+	l := w.seats[0].loaded
 	groups := trialRowsOf(l.groups)
 	var best trialSizes
 	for i, order := range orders {
@@ -64,7 +61,7 @@ func (w *fileWorker) try(ctx context.Context, u unit) error {
 	w.rowBytes = float64(best.total()) / float64(max(rows, 1))
 	if !slices.Equal(w.order, orders[0]) {
 		for _, rows := range l.groups {
-			l.sortRows(&w.sorter, rows, w.order)
+			l.sortRows(&w.seats[0].sorter, rows, w.order)
 		}
 	}
 	return nil
@@ -98,7 +95,7 @@ func (w *fileWorker) tryOrder(ctx context.Context, l *loaded, groups [][]uint32,
 	sizes, plain := make(trialSizes, len(w.p.columns)), make([]bool, len(w.p.columns))
 	without := make(trialSizes, len(w.p.columns))
 	for _, rows := range groups {
-		l.sortRows(&w.sorter, rows, order)
+		l.sortRows(&w.seats[0].sorter, rows, order)
 		if err := w.trial(ctx, all, l, rows, sizes, nil); err != nil {
 			return nil, nil, err
 		}

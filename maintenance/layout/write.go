@@ -2,6 +2,7 @@ package layout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -135,6 +136,7 @@ func (w *unitWriter) writeFiles(ctx context.Context, plans []filePlan, first *fi
 	files := make([]OutputFile, len(plans))
 	sums := make([]Checksum, len(plans))
 	group, ctx := errgroup.WithContext(ctx)
+	first.ahead = len(plans) < w.workers
 	var next atomic.Int64
 	for i := range min(w.workers, len(plans)) {
 		fw, n := first, 0
@@ -166,9 +168,8 @@ func (w *unitWriter) writeFiles(ctx context.Context, plans []filePlan, first *fi
 // fileWorker writes one file at a time, with scratch of its own.
 type fileWorker struct {
 	*unitWriter
-	sorter   sorter
-	scratch  []byte
-	loaded   *loaded // whose memory the next unit takes
+	seats    [2]seat // one unit is written while the next is made ready, if ahead
+	ahead    bool
 	gathered map[class]*vec
 	hasher   rowHasher
 	checksum Checksum
@@ -194,37 +195,69 @@ func (w *fileWorker) fill(ctx context.Context, out Output, plan filePlan) (Outpu
 	if err != nil {
 		return OutputFile{}, err
 	}
+	ready := plan.loaded
 	for i, u := range plan.units {
-		l := w.loaded
-		if i > 0 || !plan.loaded {
-			if l, err = w.loadUnit(u); err != nil {
-				return OutputFile{}, err
-			}
-			if err := l.sortFor(&w.sorter, w.curve, u.groups, w.order); err != nil {
+		at := w.seatOf(i)
+		if !ready {
+			if err := w.prepare(at, u, w.order); err != nil {
 				return OutputFile{}, err
 			}
 		}
-		for _, rows := range l.groups {
-			if err := ctx.Err(); err != nil {
-				return OutputFile{}, err
-			}
-			if len(rows) == 0 {
-				continue
-			}
-			if err := w.writeGroup(f, l, rows); err != nil {
-				return OutputFile{}, err
-			}
-			w.progress(PhaseWrite, float64(w.written.Add(int64(len(rows))))/float64(w.rows))
+		var next chan error
+		if w.ahead && i+1 < len(plan.units) {
+			next = make(chan error, 1)
+			go func() { next <- w.prepare(w.seatOf(i+1), plan.units[i+1], w.order) }()
+		}
+		err := w.writeGroups(ctx, f, at.loaded)
+		if ready = next != nil; ready {
+			err = errors.Join(err, <-next)
+		}
+		if err != nil {
+			return OutputFile{}, err
 		}
 	}
 	return f.close()
 }
 
-func (w *fileWorker) loadUnit(u unit) (*loaded, error) {
-	if w.loaded == nil {
-		w.loaded = &loaded{p: w.p, dicts: w.dicts, former: w.former}
+// seat is memory for one unit and its sort.
+type seat struct {
+	loaded  *loaded
+	sorter  sorter
+	scratch []byte
+}
+
+func (w *fileWorker) seatOf(unit int) *seat {
+	if w.ahead {
+		return &w.seats[unit%2]
 	}
-	return w.loaded, w.loaded.load(w.spill, u, &w.scratch)
+	return &w.seats[0]
+}
+
+// prepare loads a unit, cuts it and sorts its row groups.
+func (w *fileWorker) prepare(at *seat, u unit, order []int) error {
+	if at.loaded == nil {
+		at.loaded = &loaded{p: w.p, dicts: w.dicts, former: w.former}
+	}
+	if err := at.loaded.load(w.spill, u, &at.scratch); err != nil {
+		return err
+	}
+	return at.loaded.sortFor(&at.sorter, w.curve, u.groups, order)
+}
+
+func (w *fileWorker) writeGroups(ctx context.Context, f *fileWriter, l *loaded) error {
+	for _, rows := range l.groups {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			continue
+		}
+		if err := w.writeGroup(f, l, rows); err != nil {
+			return err
+		}
+		w.progress(PhaseWrite, float64(w.written.Add(int64(len(rows))))/float64(w.rows))
+	}
+	return nil
 }
 
 // writeGroup gathers and writes the rows of one row group, a column at a time, hashing what goes out.
