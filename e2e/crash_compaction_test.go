@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -33,7 +34,8 @@ type crashJob struct {
 	point     string
 	atDeath   int // recorded files that were there when the worker died
 	attempts  []int
-	failed    bool // the job is to end as failed
+	failed    bool    // the job is to end as failed
+	hung      *worker // goes on when another worker has ended the job
 }
 
 // compactionCrashes is the test's story: tables, jobs and deaths.
@@ -44,7 +46,11 @@ type compactionCrashes struct {
 	jobs []*crashJob
 }
 
-// The worker is killed at each step of a compaction, Postgres and the server at some. Writers go on meanwhile. Every
+// hangPoints are where a worker hangs until another one has done its job. It must not harm what that one did.
+var hangPoints = []string{"compact-data-bytes", "compact-before-commit", "commit-after-metadata"}
+
+// The worker is killed at each step of a compaction, Postgres and the server at some; some workers
+// hang and come back. Writers go on meanwhile. Every
 // job resumes, or ends with a reason; every acknowledged row is there once; nothing names a file that is missing; what
 // the dead left behind is gone.
 func TestCrash_Compaction(t *testing.T) {
@@ -52,7 +58,7 @@ func TestCrash_Compaction(t *testing.T) {
 	points := append(slices.Clone(compactionPoints), commitPoints...)
 	postgresPoints := []string{"compact-data-bytes", "compact-before-commit", "commit-in-transaction", "compact-after-commit"}
 	serverPoints := []string{"compact-data-written", "commit-in-transaction"}
-	prefixes := map[string]int{"worker": len(points), "fatal": 1, "postgres": len(postgresPoints), "server": len(serverPoints)}
+	prefixes := map[string]int{"worker": len(points), "fatal": 1, "hung": len(hangPoints), "postgres": len(postgresPoints), "server": len(serverPoints)}
 	var makes, appends, checks []string
 	for prefix, n := range prefixes {
 		makes = append(makes, fmt.Sprintf("make:%s:%d:%d", prefix, n, crashAppends))
@@ -66,6 +72,9 @@ func TestCrash_Compaction(t *testing.T) {
 	for i, point := range points {
 		c.killWorker(fmt.Sprintf("worker%d", i), point, i == len(points)-1)
 	}
+	for i, point := range hangPoints {
+		c.hang(fmt.Sprintf("hung%d", i), point)
+	}
 	survivor := l.startWorker("")
 	for i, point := range serverPoints {
 		c.killServer(fmt.Sprintf("server%d", i), point)
@@ -78,13 +87,14 @@ func TestCrash_Compaction(t *testing.T) {
 	await(t, "all jobs have ended", func() bool {
 		return query[int](l, `SELECT count(*) FROM jobs WHERE state IN ('queued', 'running')`)[0] == 0
 	})
+	c.wake()
 	_ = survivor.cmd.Process.Signal(os.Interrupt)
 	if err := survivor.wait(t); err != nil {
-		t.Errorf("the surviving worker ended with %v:\n%s", err, tail(survivor.log.String(), 20))
+		t.Errorf("the surviving worker ended with %v:\n%s", err, tail(survivor.log.text(), 20))
 	}
 	c.check(py.run(t, l.server, "stories/crash_tables.py", checks...))
 	if t.Failed() {
-		t.Logf("the surviving worker's log:\n%s", tail(survivor.log.String(), 80))
+		t.Logf("the surviving worker's log:\n%s", tail(survivor.log.text(), 80))
 	}
 }
 
@@ -99,7 +109,7 @@ func (c *compactionCrashes) die(j *crashJob) {
 	c.t.Helper()
 	w := c.lake.startWorker(j.point)
 	if err := w.wait(c.t); !killed(err) {
-		c.t.Fatalf("%s: the worker ended with %v:\n%s", j.what, err, tail(w.log.String(), 20))
+		c.t.Fatalf("%s: the worker ended with %v:\n%s", j.what, err, tail(w.log.text(), 20))
 	}
 	if pid := fmt.Sprintf("/%d", w.cmd.Process.Pid); !strings.HasSuffix(query[string](c.lake, `SELECT worker FROM jobs WHERE id = $1`, j.id)[0], pid) {
 		c.t.Fatalf("%s: another worker than %s has the job", j.what, pid)
@@ -143,6 +153,32 @@ func (c *compactionCrashes) killThrice(table, point string) {
 		query[string](c.lake, `UPDATE jobs SET lease_until = clock_timestamp() WHERE id = $1 RETURNING id::text`, j.id)
 	}
 	query[string](c.lake, `UPDATE jobs SET lease_until = lease_until + interval '1 hour' WHERE id = $1 RETURNING id::text`, j.id)
+}
+
+// hang stops a worker at a point. The lease ends as for the others.
+func (c *compactionCrashes) hang(table, point string) {
+	c.t.Helper()
+	c.lake.wishFor(point, "stop")
+	j := c.add("worker hung at "+point, table, point, 2)
+	j.hung = c.lake.startWorker("")
+	await(c.t, "a worker hangs at "+point, c.lake.wishGranted)
+	query[string](c.lake, `UPDATE jobs SET lease_until = lease_until + interval '1 hour' WHERE id = $1 RETURNING id::text`, j.id)
+}
+
+// wake lets the hanging workers go on, who believe that the job is theirs, and ends them when they know better.
+func (c *compactionCrashes) wake() {
+	c.t.Helper()
+	for _, j := range c.jobs {
+		if j.hung == nil {
+			continue
+		}
+		_ = j.hung.cmd.Process.Signal(syscall.SIGCONT)
+		await(c.t, j.what+": it has done with its job", func() bool { return strings.Contains(j.hung.log.text(), "maintenance job") })
+		_ = j.hung.cmd.Process.Signal(os.Interrupt)
+		if err := j.hung.wait(c.t); err != nil || !strings.Contains(j.hung.log.text(), "the lease was lost") {
+			c.t.Errorf("%s: it ended with %v:\n%s", j.what, err, tail(j.hung.log.text(), 10))
+		}
+	}
 }
 
 // killPostgres has the living worker kill Postgres, which comes back at once.
@@ -245,6 +281,9 @@ func (c *compactionCrashes) checkRows(j *crashJob, got []string) {
 func (c *compactionCrashes) checkLeft(j *crashJob, left []string) {
 	c.t.Helper()
 	allowed := leftBySIGKILL[j.point]
+	if j.hung != nil {
+		allowed = 0
+	}
 	recorded := c.recorded(j)
 	for _, path := range left {
 		switch {

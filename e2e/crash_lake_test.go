@@ -242,6 +242,13 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	return b.to.Write(p)
 }
 
+// text gives what has been written so far.
+func (b *lockedBuffer) text() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.to.String()
+}
+
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -307,13 +314,13 @@ func (l *lake) wishGranted() bool {
 // worker is a running `catalogd worker`.
 type worker struct {
 	cmd *exec.Cmd
-	log *bytes.Buffer
+	log *lockedBuffer
 }
 
 // startWorker starts a worker process. point, when not "", is where it is to die; else it listens to wishes.
 func (l *lake) startWorker(point string) *worker {
 	l.t.Helper()
-	w := &worker{cmd: exec.Command(l.bin, "worker", "--ops-listen", "127.0.0.1:0"), log: &bytes.Buffer{}}
+	w := &worker{cmd: exec.Command(l.bin, "worker", "--ops-listen", "127.0.0.1:0"), log: &lockedBuffer{to: &bytes.Buffer{}}}
 	w.cmd.Env = append(slices.Clone(l.env), "CATALOGD_MAINTENANCE_SCRATCH="+filepath.Join(l.dir, "scratch"))
 	if point != "" {
 		w.cmd.Env = append(w.cmd.Env, "CATALOGD_CRASH_POINT="+point)
@@ -337,7 +344,7 @@ func (w *worker) wait(t testing.TB) error {
 	case <-time.After(awaitMax):
 		_ = w.cmd.Process.Kill()
 		<-ended
-		t.Fatalf("the worker did not end:\n%s", tail(w.log.String(), 30))
+		t.Fatalf("the worker did not end:\n%s", tail(w.log.text(), 30))
 		return nil
 	}
 }

@@ -8,6 +8,6 @@
 // Postgres' postmaster.pid, with all its children. Then this process goes on.
 //
 // CATALOGD_CRASH_POINT=@file reads the wish from a file at each point, so that a running process can be given one:
-// the first line is the point's name, the second, when there is one, a pid file as above. The file is removed before
-// the kill: a wish is granted once.
+// the first line is the point's name, the second, when there is one, a pid file as above, or the word stop: then this
+// process hangs, as by SIGSTOP, and goes on at SIGCONT. The file is removed before: a wish is granted once.
 package crash

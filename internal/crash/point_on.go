@@ -20,6 +20,8 @@ const (
 	envPoint = "CATALOGD_CRASH_POINT"
 	envLog   = "CATALOGD_CRASH_LOG"
 	envPID   = "CATALOGD_CRASH_PIDFILE"
+
+	stopWord = "stop"
 )
 
 var (
@@ -56,8 +58,13 @@ func wishIn(path string) (name, pidFile string) {
 	return name, pidFile
 }
 
-// kill ends this process, or the one whose pid is the first line of a file, with its children.
+// kill ends this process, or the one whose pid is the first line of a file, with its children. With the stop word it
+// only stops this one.
 func kill(path string) {
+	if path == stopWord {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		return
+	}
 	if path == "" {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {} // the signal may take a moment; nothing after the point may run
