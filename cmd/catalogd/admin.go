@@ -44,6 +44,12 @@ func (k *connection) warehouseFlag(fs *flag.FlagSet) {
 	fs.StringVar(&k.warehouse, "w", "", "the same as --warehouse `name`")
 }
 
+// roleWarehouseFlag adds them for roles, where the variable is not consulted: it would silently change what a name means.
+func (k *connection) roleWarehouseFlag(fs *flag.FlagSet) {
+	fs.StringVar(&k.warehouse, "warehouse", "", "`name` of the warehouse whose role is meant; without it a principal role is (CATALOG_WAREHOUSE does not count here)")
+	fs.StringVar(&k.warehouse, "w", "", "the same as --warehouse `name`")
+}
+
 // admin is a client of the management API.
 type admin struct {
 	base  string // …/api/management/v1
@@ -73,7 +79,7 @@ func (c *call) connect(ctx context.Context, k *connection) (*admin, error) {
 		base += managementPath
 	}
 	a := &admin{base: base, token: k.token, http: &http.Client{Timeout: adminRequestTime}}
-	credential := ""
+	credential, source := "", "CATALOG_CREDENTIAL"
 	switch {
 	case a.token != "":
 		return a, nil
@@ -82,23 +88,26 @@ func (c *call) connect(ctx context.Context, k *connection) (*admin, error) {
 		if err != nil {
 			return nil, fmt.Errorf("credential: %w", err)
 		}
-		credential = strings.TrimSpace(body)
+		credential, source = strings.TrimSpace(body), k.credentialFile
 	case c.lookup("CATALOGD_PAT") != "":
 		a.token = c.lookup("CATALOGD_PAT")
 		return a, nil
 	default:
 		credential = c.lookup("CATALOG_CREDENTIAL")
 	}
-	a.login = func(ctx context.Context) error { return a.exchange(ctx, c, credential) }
+	id, secret, found := strings.Cut(credential, ":")
+	switch {
+	case credential == "" && source == "CATALOG_CREDENTIAL":
+		return nil, wrongUsage("no token: give --token or --credential-file, or set CATALOGD_PAT or CATALOG_CREDENTIAL=ID:SECRET")
+	case !found || id == "" || secret == "":
+		return nil, wrongUsage("%s does not hold ID:SECRET, the client id and the client secret with a colon between", source)
+	}
+	a.login = func(ctx context.Context) error { return a.exchange(ctx, c, id, secret) }
 	return a, a.login(ctx)
 }
 
 // exchange makes a client credential into a token.
-func (a *admin) exchange(ctx context.Context, c *call, credential string) error {
-	id, secret, found := strings.Cut(credential, ":")
-	if !found {
-		return wrongUsage("no token: give --token or --credential-file, or set CATALOGD_PAT or CATALOG_CREDENTIAL=ID:SECRET")
-	}
+func (a *admin) exchange(ctx context.Context, c *call, id, secret string) error {
 	at := c.lookup("CATALOG_OAUTH2__SERVER__URI")
 	if at == "" || !strings.HasPrefix(a.base, strings.TrimSuffix(at, tokenPath)) {
 		// Another server was named than the one that the variable belongs to.

@@ -4,8 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+
+	"catalogd/authz"
 )
+
+// privilegesNearMax bounds suggestions; a word that is in more names says too little.
+const privilegesNearMax = 8
 
 // grantBody is a grant in Polaris' spelling.
 type grantBody struct {
@@ -75,6 +81,9 @@ func (c *call) changeGrant(ctx context.Context, method, done string) error {
 	}
 	path := []string{"catalogs", warehouse, "catalog-roles", *role, "grants"}
 	if err := a.do(ctx, method, path, map[string]any{"grant": grant}, nil); err != nil {
+		if near := nearPrivileges(grant); isRefusal(err, http.StatusBadRequest) && near != "" {
+			return fmt.Errorf("%w; %s; docs/privileges.md has all", err, near)
+		}
 		return err
 	}
 	if k.output == "json" {
@@ -82,6 +91,32 @@ func (c *call) changeGrant(ctx context.Context, method, done string) error {
 	}
 	fmt.Fprintf(c.Out, "%s %s on %s to %s\n", done, grant.Privilege, grant.on(warehouse), *role)
 	return nil
+}
+
+// nearPrivileges suggests names for one that does not exist: those that have the word in them and can be granted
+// there, else the one that is spelled most like it. "" for a privilege that exists, or like no other.
+func nearPrivileges(g grantBody) string {
+	word := strings.ToUpper(g.Privilege)
+	if authz.Known(authz.Privilege(g.Privilege)) || word == "" {
+		return ""
+	}
+	var all, with []string
+	for _, row := range authz.Rows() {
+		if !slices.Contains(row.On, authz.SecurableKind(g.Type)) {
+			continue
+		}
+		all = append(all, string(row.Name))
+		if strings.Contains(string(row.Name), word) {
+			with = append(with, string(row.Name))
+		}
+	}
+	if near := nearest(word, all); near != "" {
+		return "did you mean " + near + "?"
+	}
+	if len(with) == 0 || len(with) > privilegesNearMax {
+		return ""
+	}
+	return "there are " + strings.Join(with, ", ")
 }
 
 // on names what a grant is on.

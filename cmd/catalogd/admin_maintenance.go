@@ -83,7 +83,7 @@ func (c *call) maintenancePath(k *tableFlags, argument string) ([]string, error)
 func maintenanceRun(ctx context.Context, c *call) error {
 	fs := c.newFlags()
 	k := c.tableFlags(fs)
-	job := fs.String("job", "", "`kind`: compaction (default), expire-snapshots, remove-orphans or rewrite-manifests")
+	job := fs.String("job", "", "`kind` of work; this version has one: compaction (default)")
 	dryRun := fs.Bool("dry-run", false, "only tell what would be done")
 	wait := fs.Bool("wait", false, "wait for the end; exit code 1 when the job was refused or failed")
 	args, err := c.parse(fs, 1, 1)

@@ -37,7 +37,7 @@ func rolePath(warehouse string) []string {
 func roleCreate(ctx context.Context, c *call) error {
 	fs := c.newFlags()
 	k := c.connectionFlags(fs)
-	k.warehouseFlag(fs)
+	k.roleWarehouseFlag(fs)
 	props := pairsFlag{}
 	fs.Var(props, "property", "property `key=value`; may be given several times")
 	args, err := c.parse(fs, 1, 1)
@@ -62,7 +62,7 @@ func roleCreate(ctx context.Context, c *call) error {
 func roleList(ctx context.Context, c *call) error {
 	fs := c.newFlags()
 	k := c.connectionFlags(fs)
-	k.warehouseFlag(fs)
+	k.roleWarehouseFlag(fs)
 	if _, err := c.parse(fs, 0, 0); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func roleList(ctx context.Context, c *call) error {
 func roleShow(ctx context.Context, c *call) error {
 	fs := c.newFlags()
 	k := c.connectionFlags(fs)
-	k.warehouseFlag(fs)
+	k.roleWarehouseFlag(fs)
 	args, err := c.parse(fs, 1, 1)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func roleRevoke(ctx context.Context, c *call) error { return c.changeMember(ctx,
 func (c *call) changeMember(ctx context.Context, assign bool) error {
 	fs := c.newFlags()
 	k := c.connectionFlags(fs)
-	k.warehouseFlag(fs)
+	k.roleWarehouseFlag(fs)
 	principal := fs.String("principal", "", "`name` of the principal (for a principal role)")
 	holder := fs.String("principal-role", "", "`name` of the principal role (for a warehouse's role, with -w)")
 	args, err := c.parse(fs, 1, 1)

@@ -172,7 +172,7 @@ func (c *call) deleteOne(ctx context.Context, kind string, path func(k *connecti
 	fs := c.newFlags()
 	k := c.connectionFlags(fs)
 	if kind == "role" {
-		k.warehouseFlag(fs)
+		k.roleWarehouseFlag(fs)
 	}
 	args, err := c.parse(fs, 1, 1)
 	if err != nil {

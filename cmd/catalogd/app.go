@@ -32,6 +32,7 @@ import (
 const (
 	databasePatience   = 30 * time.Second
 	databaseRetryDelay = 500 * time.Millisecond
+	databaseRemedy     = "is Postgres running there, and may this user connect to this database? `catalogd doctor` checks it"
 )
 
 // app is everything that a server or a worker is made of, wired. It holds no listener: serve and dev add those.
@@ -133,19 +134,26 @@ func openStore(ctx context.Context, c Config, log *slog.Logger) (*store.Store, e
 
 // awaitDatabase waits for Postgres within its patience. A refusal that waiting does not mend ends it at once.
 func awaitDatabase(ctx context.Context, s *store.Store, log *slog.Logger) error {
-	ctx, cancel := context.WithTimeout(ctx, databasePatience)
+	waiting, cancel := context.WithTimeout(ctx, databasePatience)
 	defer cancel()
 	for said := false; ; said = true {
-		err := s.Ping(ctx)
-		if err == nil || !fault.Is(err, fault.Busy) {
-			return err
+		err := s.Ping(waiting)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err() // somebody ended us; Postgres is not to blame
+		case !fault.Is(err, fault.Busy):
+			return fmt.Errorf("database.url: %w; %s", err, databaseRemedy)
 		}
 		if !said {
 			log.Warn("waiting for Postgres", "cause", err.Error(), "at_most", databasePatience.String())
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("database.url: Postgres does not answer: %w", err)
+			return ctx.Err()
+		case <-waiting.Done():
+			return fmt.Errorf("database.url: Postgres does not answer: %w; %s", err, databaseRemedy)
 		case <-time.After(databaseRetryDelay):
 		}
 	}

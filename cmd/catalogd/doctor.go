@@ -127,11 +127,7 @@ func (d *doctor) run(ctx context.Context) {
 	for _, text := range d.config.warnings() {
 		d.report(finding{what: "configuration", result: text, note: true})
 	}
-	if _, _, err := d.config.secretKeys(); err != nil {
-		d.reportError("secrets.key", err, "")
-	} else {
-		d.report(finding{what: "secrets.key", result: "32 bytes"})
-	}
+	d.checkSecrets()
 	d.checkAddress("listen", d.config.Listen)
 	d.checkAddress("ops_listen", d.config.OpsListen)
 	d.checkScratch()
@@ -256,6 +252,7 @@ func (d *doctor) checkApp(ctx context.Context) {
 		d.reportError("wiring", err, "")
 		return
 	}
+	d.checkRotation(ctx, a)
 	d.checkWarehouses(ctx, a)
 }
 
