@@ -41,6 +41,13 @@ func (s *Service) createWarehouse(ctx context.Context, c Caller, d WarehouseDraf
 	if err != nil {
 		return Warehouse{}, err
 	}
+	// Asked first for the message alone: who repeats a create is told of the name, not of the place, which is its own.
+	// The database has the last word on both.
+	if _, err := s.Store.FindWarehouse(ctx, d.Name); err == nil {
+		return Warehouse{}, fault.New(fault.AlreadyExists, "Warehouse already exists: %s", d.Name)
+	} else if !fault.Is(err, fault.NoSuchWarehouse) {
+		return Warehouse{}, fmt.Errorf("create warehouse %s: %w", d.Name, err)
+	}
 	f := s.fact(c, "create-warehouse", d.Name, uuid.Nil, newID())
 	f.Warehouse = f.Securable
 	w := Warehouse{
