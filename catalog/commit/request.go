@@ -6,6 +6,13 @@ import (
 	"catalogd/internal/fault"
 )
 
+// Limits of what one call asks for. Lists cost memory by their length, however short their elements are.
+const (
+	changesMax      = 1_000   // tables of a transaction
+	requirementsMax = 10_000  // of one table
+	updatesMax      = 200_000 // of all tables of a call together
+)
+
 // Identifier names a table in a request's body.
 type Identifier struct {
 	Namespace []string
@@ -32,12 +39,12 @@ type Request struct {
 }
 
 // DecodeRequest reads the body of an updateTable call. What is malformed or unknown is a fault.BadRequest; a mixture
-// of assert-create with other requirements is a fault.IllegalArgument.
+// of assert-create with other requirements is a fault.IllegalArgument, and too long a list is a fault.TooLarge.
 func DecodeRequest(body []byte) (Request, error) {
 	if err := checkText(body); err != nil {
 		return Request{}, malformed(err)
 	}
-	return decodeRequest(trimSpace(body))
+	return decodeRequest(trimSpace(body), updatesMax)
 }
 
 // DecodeTransaction reads the body of a commitTransaction call. Every change names its table, none twice.
@@ -49,19 +56,20 @@ func DecodeTransaction(body []byte) ([]Request, error) {
 	if err != nil {
 		return nil, malformed(err)
 	}
-	changes, err := o.list("table-changes")
+	changes, err := o.listUpTo("table-changes", changesMax)
 	if err != nil {
 		return nil, malformed(err)
 	}
 	if len(changes) == 0 {
 		return nil, fault.New(fault.BadRequest, "Invalid table changes: empty")
 	}
-	requests := make([]Request, len(changes))
+	requests, updatesLeft := make([]Request, len(changes)), updatesMax
 	seen := make(map[string]struct{}, len(changes))
 	for i, text := range changes {
-		if requests[i], err = decodeRequest(text); err != nil {
+		if requests[i], err = decodeRequest(text, updatesLeft); err != nil {
 			return nil, err
 		}
+		updatesLeft -= len(requests[i].Updates)
 		ident := requests[i].Identifier
 		if ident == nil {
 			return nil, fault.New(fault.BadRequest, `Invalid table change: missing field "identifier"`)
@@ -81,7 +89,12 @@ func (i Identifier) String() string {
 	return strings.Join(append(append([]string{}, i.Namespace...), i.Name), ".")
 }
 
-func malformed(err error) error { return fault.New(fault.BadRequest, "Malformed request: %v", err) }
+func malformed(err error) error {
+	if fault.Is(err, fault.TooLarge) {
+		return err
+	}
+	return fault.New(fault.BadRequest, "Malformed request: %v", err)
+}
 
 func trimSpace(body []byte) []byte {
 	s := scanner{text: body}
@@ -89,7 +102,8 @@ func trimSpace(body []byte) []byte {
 	return body[s.at:]
 }
 
-func decodeRequest(text []byte) (r Request, err error) {
+// decodeRequest reads one table's part of a call, which may have some more updates.
+func decodeRequest(text []byte, updatesLeft int) (r Request, err error) {
 	var buf [4]member
 	o, err := parseObject(text, "the request", buf[:0])
 	if err != nil {
@@ -100,7 +114,7 @@ func decodeRequest(text []byte) (r Request, err error) {
 			return r, malformed(err)
 		}
 	}
-	requirements, err := o.list("requirements")
+	requirements, err := o.listUpTo("requirements", requirementsMax)
 	if err != nil {
 		return r, malformed(err)
 	}
@@ -110,7 +124,7 @@ func decodeRequest(text []byte) (r Request, err error) {
 			return r, malformed(err)
 		}
 	}
-	updates, err := o.list("updates")
+	updates, err := o.listUpTo("updates", updatesLeft)
 	if err != nil {
 		return r, malformed(err)
 	}

@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -213,4 +214,87 @@ func TestDecodeTransaction(t *testing.T) {
 			wantError(t, err, fault.BadRequest, c.want)
 		})
 	}
+}
+
+// How much a request may ask for is bounded while it is read: lists cost memory by their length.
+func TestDecodeRequest_ListsAreBounded(t *testing.T) {
+	list := func(n int, element string) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(element+",", n), ",") + "]"
+	}
+	const update, condition = `{"action":"remove-snapshots","snapshot-ids":[1]}`, `{"type":"assert-create"}`
+	body := func(requirements, updates string) string {
+		return `{"identifier":{"namespace":["a"],"name":"t"},"requirements":` + requirements + `,"updates":` + updates + `}`
+	}
+	for name, c := range map[string]struct{ body, message string }{
+		"updates that fit":      {body("[]", list(updatesMax, update)), ""},
+		"updates":               {body("[]", list(updatesMax+1, update)), `"updates"`},
+		"requirements that fit": {body(list(requirementsMax, condition), "[]"), ""},
+		"requirements":          {body(list(requirementsMax+1, condition), "[]"), `"requirements"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check := func(err error) {
+				t.Helper()
+				if c.message == "" && err != nil {
+					t.Error(err)
+				}
+				if c.message != "" && (!fault.Is(err, fault.TooLarge) || !strings.Contains(fault.Message(err), c.message)) {
+					t.Errorf("got %v, want a refusal of %s as too large", err, c.message)
+				}
+			}
+			_, err := DecodeRequest([]byte(c.body))
+			check(err)
+			_, err = DecodeTransaction([]byte(`{"table-changes":[` + c.body + `]}`))
+			check(err)
+		})
+	}
+	changes := func(n int, updates string) error {
+		var text strings.Builder
+		for i := range n {
+			fmt.Fprintf(&text, `,{"identifier":{"namespace":["a"],"name":"t%d"},"requirements":[],"updates":%s}`, i, updates)
+		}
+		_, err := DecodeTransaction([]byte(`{"table-changes":[` + text.String()[1:] + `]}`))
+		return err
+	}
+	if err := changes(changesMax, "[]"); err != nil {
+		t.Error(err)
+	}
+	if err := changes(changesMax+1, "[]"); !fault.Is(err, fault.TooLarge) {
+		t.Errorf("too many tables: %v", err)
+	}
+	if err := changes(3, list(updatesMax/2, update)); !fault.Is(err, fault.TooLarge) {
+		t.Errorf("too many updates of all tables together: %v", err)
+	}
+}
+
+func TestDecodeRequest_StatisticsAndKeysAreChecked(t *testing.T) {
+	statistics := func(member string) string {
+		return `{"action":"set-statistics","statistics":{"snapshot-id":1,"statistics-path":"p","file-size-in-bytes":1,"file-footer-size-in-bytes":1,"blob-metadata":[]` + member + `}}`
+	}
+	for update, message := range map[string]string{
+		statistics(`,"key-metadata":5`):    `field "key-metadata" must be a string, not a number`,
+		statistics(`,"key-metadata":null`): "",
+		statistics(`,"key-metadata":"AA"`): "",
+		`{"action":"set-statistics","statistics":{"snapshot-id":1,"statistics-path":"p","file-size-in-bytes":-1,"file-footer-size-in-bytes":1,"blob-metadata":[]}}`: `field "file-size-in-bytes" must not be negative`,
+		`{"action":"set-statistics","statistics":{"snapshot-id":1,"statistics-path":"p","file-size-in-bytes":1,"file-footer-size-in-bytes":-2,"blob-metadata":[]}}`: `field "file-footer-size-in-bytes" must not be negative`,
+		`{"action":"set-partition-statistics","partition-statistics":{"snapshot-id":1,"statistics-path":"p","file-size-in-bytes":-1}}`:                              `field "file-size-in-bytes" must not be negative`,
+		`{"action":"add-encryption-key","encryption-key":{"key-id":"k","encrypted-key-metadata":"AA","encrypted-by-id":7}}`:                                         `field "encrypted-by-id" must be a string, not a number`,
+		`{"action":"add-encryption-key","encryption-key":{"key-id":"k","encrypted-key-metadata":"AA","encrypted-by-id":"l"}}`:                                       "",
+	} {
+		_, err := DecodeRequest([]byte(`{"requirements":[],"updates":[` + update + `]}`))
+		if message == "" && err != nil {
+			t.Errorf("%s: %v", update, err)
+		}
+		if message != "" && (!fault.Is(err, fault.BadRequest) || !strings.Contains(fault.Message(err), message)) {
+			t.Errorf("%s: %v, want %s", update, err, message)
+		}
+	}
+	// Null members are not kept, known or not.
+	d := commitOn(t, v3Table(t), `{"action":"set-statistics","statistics":{"snapshot-id":1,"statistics-path":"p","file-size-in-bytes":1,"file-footer-size-in-bytes":1,
+		"x":null,"blob-metadata":[{"type":"t","snapshot-id":1,"sequence-number":1,"fields":[],"y":null}]}}`,
+		`{"action":"set-partition-statistics","partition-statistics":{"snapshot-id":1,"statistics-path":"p","file-size-in-bytes":1,"x":null}}`,
+		`{"action":"add-encryption-key","encryption-key":{"key-id":"k","encrypted-key-metadata":"AA","x":null}}`)
+	wantTop(t, d, keyStatistics, `[{"snapshot-id":1,"statistics-path":"p","file-size-in-bytes":1,"file-footer-size-in-bytes":1,
+		"blob-metadata":[{"type":"t","snapshot-id":1,"sequence-number":1,"fields":[]}]}]`)
+	wantTop(t, d, keyPartitionStats, `[{"snapshot-id":1,"statistics-path":"p","file-size-in-bytes":1}]`)
+	wantTop(t, d, keyEncryptionKeys, `[{"key-id":"k","encrypted-key-metadata":"AA"}]`)
 }

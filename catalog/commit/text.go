@@ -7,6 +7,8 @@ import (
 	"math"
 	"strconv"
 	"unicode/utf8"
+
+	"catalogd/internal/fault"
 )
 
 // shapeError says that text does not have the expected shape. The entry points (Parse, DecodeRequest, ...) give it
@@ -123,6 +125,15 @@ func (o object) long(name string) (int64, error) {
 	return longOf(v, name)
 }
 
+// size reads a 64-bit integer that must be there and must not be negative.
+func (o object) size(name string) error {
+	n, err := o.long(name)
+	if err == nil && n < 0 {
+		err = shapef("field %q must not be negative, but is %d", name, n)
+	}
+	return err
+}
+
 // longOr reads a 64-bit integer that may be absent; ok tells whether it is there.
 func (o object) longOr(name string, absent int64) (n int64, ok bool, err error) {
 	v := o.get(name)
@@ -174,6 +185,24 @@ func (o object) list(name string) ([][]byte, error) {
 		return nil, err
 	}
 	return parseArray(v, name)
+}
+
+// listUpTo is list for arrays whose length is the caller's choice: a longer one is a fault.TooLarge, found before
+// anything is kept of the rest.
+func (o object) listUpTo(name string, lengthMax int) ([][]byte, error) {
+	v, err := o.need(name)
+	if err != nil {
+		return nil, err
+	}
+	var elements [][]byte
+	err = eachElement(v, name, func(e []byte) error {
+		if len(elements) == lengthMax {
+			return fault.New(fault.TooLarge, "list %q has more than %d elements, all that this request may still hold: split the request", name, lengthMax)
+		}
+		elements = append(elements, e)
+		return nil
+	})
+	return elements, err
 }
 
 // integers reads an array of 32-bit integers that must be there.
@@ -418,6 +447,17 @@ func (o object) withoutNulls(names ...string) object {
 			continue
 		}
 		kept = append(kept, m)
+	}
+	return kept
+}
+
+// withoutAnyNull is withoutNulls for objects where no member means anything by being null.
+func (o object) withoutAnyNull() object {
+	kept := make(object, 0, len(o))
+	for _, m := range o {
+		if !isNull(m.value) {
+			kept = append(kept, m)
+		}
 	}
 	return kept
 }

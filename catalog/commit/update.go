@@ -170,19 +170,15 @@ type setStatistics struct {
 	partition bool
 }
 
-var (
-	statisticsFields = []string{
-		"snapshot-id", "statistics-path", "file-size-in-bytes", "file-footer-size-in-bytes", "blob-metadata", "key-metadata",
-	}
-	blobFields = []string{"type", "snapshot-id", "sequence-number", "fields", "properties"}
-)
-
 func decodeSetStatistics(o object) (change, error) {
 	c, s, err := decodeStatistics(o, "statistics")
 	if err != nil {
 		return nil, err
 	}
-	if _, err = s.long("file-footer-size-in-bytes"); err != nil {
+	if err = s.size("file-footer-size-in-bytes"); err != nil {
+		return nil, err
+	}
+	if _, err = s.strOr("key-metadata", ""); err != nil {
 		return nil, err
 	}
 	blobs, err := s.list("blob-metadata")
@@ -197,10 +193,10 @@ func decodeSetStatistics(o object) (change, error) {
 		if err = checkBlob(blob); err != nil {
 			return nil, shapef("blob-metadata: %v", err)
 		}
-		blobs[i] = rewrite(blob.withoutNulls(blobFields...))
+		blobs[i] = rewrite(blob.withoutAnyNull())
 	}
 	if bytes.Contains(c.text, []byte("null")) { // Java's reader refuses the whole document over null properties
-		c.text = rewrite(s.withoutNulls(statisticsFields...), edit{"blob-metadata", joinArray(blobs)})
+		c.text = rewrite(s.withoutAnyNull(), edit{"blob-metadata", joinArray(blobs)})
 	}
 	return c, nil
 }
@@ -232,7 +228,7 @@ func decodeSetPartitionStatistics(o object) (change, error) {
 	}
 	c.partition = true
 	if bytes.Contains(c.text, []byte("null")) {
-		c.text = rewrite(s.withoutNulls(statisticsFields...))
+		c.text = rewrite(s.withoutAnyNull())
 	}
 	return c, nil
 }
@@ -250,8 +246,7 @@ func decodeStatistics(o object, name string) (c setStatistics, s object, err err
 	if c.path, err = s.str("statistics-path"); err != nil {
 		return c, nil, err
 	}
-	_, err = s.long("file-size-in-bytes")
-	return c, s, err
+	return c, s, s.size("file-size-in-bytes")
 }
 
 func (d *draft) statisticsOf(partition bool) (*keyed[int64], error) {
@@ -316,12 +311,15 @@ func decodeAddKey(o object) (change, error) {
 	if _, err = k.str("encrypted-key-metadata"); err != nil {
 		return nil, err
 	}
+	if _, err = k.strOr("encrypted-by-id", ""); err != nil {
+		return nil, err
+	}
 	if properties := k.get("properties"); properties != nil {
 		if _, err = stringMap(properties, "properties"); err != nil {
 			return nil, err
 		}
 	}
-	c.text = rewrite(k.withoutNulls("encrypted-by-id", "properties"))
+	c.text = rewrite(k.withoutAnyNull())
 	return c, nil
 }
 
