@@ -17,8 +17,10 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
 // The golden files are what a reviewer of a changed privilege reads: what each privilege contains, and where it
 // can be granted.
 func TestTable_MatchesGoldenMatrix(t *testing.T) {
-	for name, got := range map[string]string{"contains": containsText(), "grantable": grantableText()} {
-		path := "testdata/matrix/" + name + ".txt"
+	for path, got := range map[string]string{
+		"testdata/matrix/contains.txt": containsText(), "testdata/matrix/grantable.txt": grantableText(),
+		"../docs/privileges.md": privilegesDocument(),
+	} {
 		if *rewrite {
 			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 				t.Fatal(err)
@@ -32,6 +34,35 @@ func TestTable_MatchesGoldenMatrix(t *testing.T) {
 			t.Errorf("%s differs from the table; run go test ./authz -rewrite and review the difference", path)
 		}
 	}
+}
+
+// privilegesDocument is the table as administrators read it.
+func privilegesDocument() string {
+	var b strings.Builder
+	b.WriteString("# Privileges\n\n" +
+		"<!-- Written by `go test ./authz -rewrite` from authz/privilege.go; do not edit. -->\n\n" +
+		"`catalogd grant create PRIVILEGE -w WAREHOUSE --role ROLE` grants one on the warehouse, with `--namespace a.b` on a namespace,\n" +
+		"with `--table a.b.t` on a table. It holds for everything below. Who holds a privilege of the last column has this one too.\n" +
+		"Privileges on the service cannot be granted one by one: the role `service_admin` holds SERVICE_MANAGE_ACCESS.\n\n" +
+		"| privilege | can be granted on | lets its holder | contained in |\n| --- | --- | --- | --- |\n")
+	for _, row := range Rows() {
+		var on, by []string
+		for _, kind := range row.On {
+			switch kind {
+			case Root:
+				on = append(on, "service")
+			case Catalog:
+				on = append(on, "warehouse")
+			default:
+				on = append(on, string(kind))
+			}
+		}
+		for _, p := range row.ImpliedBy {
+			by = append(by, string(p))
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", row.Name, strings.Join(on, ", "), row.Meaning, strings.Join(by, ", "))
+	}
+	return b.String()
 }
 
 func containsText() string {

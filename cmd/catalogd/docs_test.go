@@ -100,3 +100,25 @@ func TestDocs_TargetsAndLinksExist(t *testing.T) {
 		}
 	}
 }
+
+// TestDocs_ExampleOfAReaderIsRun: each command of the example in security.md stands in the script that runs it.
+func TestDocs_ExampleOfAReaderIsRun(t *testing.T) {
+	script, err := os.ReadFile("testdata/reader.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, found := strings.Cut(documents(t)["../../docs/security.md"], "### A user who may only read")
+	blocks := strings.Split(example, "```")
+	if !found || len(blocks) < 3 {
+		t.Fatal("security.md has no such example any more")
+	}
+	commands := regexp.MustCompile(`(?m)^catalogd [^#\n]*[^#\s]`).FindAllString(blocks[1], -1)
+	if len(commands) < 6 {
+		t.Fatalf("only %d commands were found", len(commands))
+	}
+	for _, command := range commands {
+		if !strings.Contains(string(script), "\nexec "+command+"\n") {
+			t.Errorf("the script does not run `%s`", command)
+		}
+	}
+}
