@@ -31,6 +31,10 @@ type folderTree struct {
 }
 
 func (t folderTree) root() (*os.Root, error) {
+	// Opening a pipe waits for its other end, so what is there is looked at before.
+	if i, err := os.Stat(t.folder); err == nil && !i.IsDir() {
+		return nil, fmt.Errorf("open table folder: %w", &fs.PathError{Op: "open", Path: t.folder, Err: syscall.ENOTDIR})
+	}
 	root, err := os.OpenRoot(t.folder)
 	if err != nil {
 		return nil, fmt.Errorf("open table folder: %w", err)
@@ -156,19 +160,27 @@ func (t folderTree) prepare(_ context.Context, folders ...string) error {
 	return nil
 }
 
+// openFile opens a regular file. Pipes, sockets and devices are refused without waiting for them.
 func (t folderTree) openFile(name string) (*os.File, info, error) {
 	root, err := t.root()
 	if err != nil {
 		return nil, info{}, err
 	}
 	defer root.Close()
-	f, err := root.Open(name)
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ENXIO) { // a socket
+		return nil, info{}, irregular(t.uri+"/"+name, err)
+	}
 	if err != nil {
 		return nil, info{}, fmt.Errorf("open %s: %w", name, err)
 	}
 	i, err := f.Stat()
-	if err == nil && i.IsDir() {
+	switch {
+	case err != nil:
+	case i.IsDir():
 		err = fmt.Errorf("open %s: it is a folder: %w", name, fs.ErrNotExist)
+	case !i.Mode().IsRegular():
+		err = irregular(t.uri+"/"+name, nil)
 	}
 	if err != nil {
 		f.Close()

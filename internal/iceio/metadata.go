@@ -5,9 +5,11 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"strings"
+	"syscall"
 	"time"
 
 	"catalogd/internal/fault"
@@ -104,10 +106,19 @@ func (s *Store) PrepareTable(ctx context.Context, at vending.FilePlace) error {
 	return nil
 }
 
-// described keeps an error that has a meaning, and gives all others one.
+// described keeps an error that has a meaning, and gives all others one. The message tells the operating system's
+// reason, a full or read-only disk, and nothing else of the cause: that would name the machine's own folders.
 func described(err error, format string, args ...any) error {
 	kind := fault.KindOf(err)
-	return fault.Wrap(kind, err, format, args...)
+	if kind == fault.Validation || kind == fault.TooLarge { // which name the file and what is wrong with it
+		return err
+	}
+	message := fmt.Sprintf(format, args...)
+	var reason syscall.Errno
+	if errors.As(err, &reason) {
+		message += ": " + reason.Error()
+	}
+	return fault.Wrap(kind, err, "%s", message)
 }
 
 func packedByName(name string) bool {
@@ -139,6 +150,11 @@ func unpack(path string, body []byte) ([]byte, error) {
 		return nil, tooLarge(path, metadataBytesMax)
 	}
 	return plain, nil
+}
+
+// irregular is the error for what has a file's name and is none.
+func irregular(path string, cause error) error {
+	return fault.Wrap(fault.Validation, cause, "file %s is not a regular file", path)
 }
 
 func tooLarge(path string, limit int64) error {
