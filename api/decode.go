@@ -41,8 +41,8 @@ func ReadBody(r *http.Request) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-// DecodeJSON reads the request's body into v: one JSON value of the right types and nothing behind it, else
-// fault.BadRequest that names the field. Fields that v does not know are ignored, as the protocol wants.
+// DecodeJSON reads the request's body into v: one JSON value of the right types, no field twice and nothing
+// behind it, else fault.BadRequest that names the field. Fields that v does not know are ignored, as the protocol wants.
 func DecodeJSON(r *http.Request, v any) error {
 	body, err := ReadBody(r)
 	if err != nil {
@@ -63,7 +63,7 @@ func UnmarshalJSON(body []byte, v any) error {
 	if string(bytes.TrimSpace(body)) == "null" { // which the decoder takes for "leave it as it is"
 		return fault.New(fault.BadRequest, "request body is null")
 	}
-	return nil
+	return checkStrict(body)
 }
 
 // jsonFault says in the client's words what is wrong with its JSON.

@@ -33,6 +33,15 @@ func TestDecodeJSON(t *testing.T) {
 		{`{"properties":{"a":1}}`, "properties has the wrong type: number is not a string"},
 		{"{\"name\":\"\xff\"}", "not UTF-8"},
 		{strings.Repeat("[", 100000), "not valid JSON"},
+		{`{"name":"a","name":"b"}`, `the field "name" twice`},
+		{`{"name":"a","n\u0061me":"b"}`, `the field "name" twice`},
+		{`{"properties":{"a":"1","b":"x","a":"2"}}`, `the field "a" twice`},
+		{`{"unknown":[1,{"x":{"a":1},"y":{"a":1},"x":2}]}`, `the field "x" twice`},
+		{`{"properties":{"a":"\ud800"}}`, "half of a surrogate pair"},
+		{`{"properties":{"a":"\udc00\ud800"}}`, "half of a surrogate pair"},
+		{`{"properties":{"a":"\ud83d\u0041"}}`, "half of a surrogate pair"},
+		{`{"properties":{"\uDBFFx":"1"}}`, "half of a surrogate pair"},
+		{`{"count":9007199254740993,"properties":{"a":"\ud83d\ude00 \\ud800 \"{","A":"a","b":"}"},"inner":{"list":["a","a"]},"x":[{"a":1},{"a":1},{}]}`, ""},
 	} {
 		var v request
 		err := DecodeJSON(httptest.NewRequest("POST", "/", strings.NewReader(c.body)), &v)

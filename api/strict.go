@@ -1,0 +1,103 @@
+package api
+
+import (
+	"encoding/json"
+	"strconv"
+	"unicode/utf16"
+
+	"catalogd/internal/fault"
+)
+
+// checkStrict refuses what encoding/json repairs in silence: a field that is there twice, of which the last would win,
+// and half of a surrogate pair, which would become another character. The body is valid JSON.
+func checkStrict(body []byte) error {
+	var open []map[string]struct{} // the names of each open object; nil for an array
+	name := false                  // the next string is a name
+	for at := 0; at < len(body); at++ {
+		switch body[at] {
+		case '{':
+			open, name = append(open, map[string]struct{}{}), true
+		case '[':
+			open, name = append(open, nil), false
+		case '}', ']':
+			open, name = open[:len(open)-1], false
+		case ',':
+			name = open[len(open)-1] != nil
+		case '"':
+			end, escaped := stringEnd(body, at)
+			if half := halfPair(body[at:end], escaped); half >= 0 {
+				return fault.New(fault.BadRequest, "request body holds half of a surrogate pair (at byte %d): that is no character", at+half)
+			}
+			if name {
+				if err := addName(open[len(open)-1], body[at:end], escaped); err != nil {
+					return err
+				}
+			}
+			at, name = end-1, false
+		}
+	}
+	return nil
+}
+
+// stringEnd gives the place behind a string's closing quote.
+func stringEnd(body []byte, at int) (end int, escaped bool) {
+	for at++; body[at] != '"'; at++ {
+		if body[at] == '\\' {
+			escaped = true
+			at++
+		}
+	}
+	return at + 1, escaped
+}
+
+func addName(names map[string]struct{}, quoted []byte, escaped bool) error {
+	name := string(quoted[1 : len(quoted)-1])
+	if escaped {
+		if err := json.Unmarshal(quoted, &name); err != nil {
+			return jsonFault(err)
+		}
+	}
+	if _, twice := names[name]; twice {
+		return fault.New(fault.BadRequest, "request body has the field %q twice in one object", cut(name))
+	}
+	names[name] = struct{}{}
+	return nil
+}
+
+// halfPair gives the place of an escape that is half of a surrogate pair, -1 when there is none.
+func halfPair(quoted []byte, escaped bool) int {
+	if !escaped {
+		return -1
+	}
+	for at := 0; at < len(quoted); at++ {
+		if quoted[at] != '\\' {
+			continue
+		}
+		first, ok := escapedUnit(quoted[at:])
+		if !ok {
+			at++ // a short escape
+			continue
+		}
+		if utf16.IsSurrogate(first) {
+			second, _ := escapedUnit(quoted[at+unitBytes:])
+			if utf16.DecodeRune(first, second) == '\uFFFD' {
+				return at
+			}
+			at += unitBytes
+		}
+		at += unitBytes - 1
+	}
+	return -1
+}
+
+// unitBytes is the length of an escape of the form \u0041.
+const unitBytes = 6
+
+// escapedUnit reads such an escape at the text's beginning.
+func escapedUnit(text []byte) (rune, bool) {
+	if len(text) < unitBytes || text[0] != '\\' || text[1] != 'u' {
+		return 0, false
+	}
+	unit, err := strconv.ParseUint(string(text[2:unitBytes]), 16, 16)
+	return rune(unit), err == nil
+}
