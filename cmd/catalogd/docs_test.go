@@ -101,6 +101,22 @@ func TestDocs_TargetsAndLinksExist(t *testing.T) {
 	}
 }
 
+// TestDocs_SampleConfigurationIsAccepted loads the file that operations.md shows.
+func TestDocs_SampleConfigurationIsAccepted(t *testing.T) {
+	_, after, found := strings.Cut(documents(t)["../../docs/operations.md"], "```yaml\n")
+	sample, _, closed := strings.Cut(after, "```")
+	if !found || !closed {
+		t.Fatal("operations.md has no sample configuration any more")
+	}
+	config, err := loadConfig(inputs{file: []byte(sample), fileName: "catalogd.yaml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Secrets.Key == "" || config.Database.URL == "" || config.PublicURL == "" || len(config.warnings()) > 0 {
+		t.Errorf("the sample leaves out what a server needs, or draws warnings: %v", config.warnings())
+	}
+}
+
 // TestDocs_ExampleOfAReaderIsRun: each command of the example in security.md stands in the script that runs it.
 func TestDocs_ExampleOfAReaderIsRun(t *testing.T) {
 	script, err := os.ReadFile("testdata/reader.txt")
