@@ -25,6 +25,7 @@ help: ## print this
 
 build: ## build bin/catalogd
 	@mkdir -p bin
+	@[ -e bin/catalogd ] || $(call say,'first build: some minutes; modules and cache take about 1.5 GB')
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/catalogd ./cmd/catalogd
 
 check: ## format, vet and the tests that need no service; under a minute when warm
