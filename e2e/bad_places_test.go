@@ -87,9 +87,9 @@ func (b *badInput) badNames() []badCall {
 	half := `{"name": "a\ud800b", "schema": {"type": "struct", "schema-id": 0, "fields": []}}`
 	calls = append(calls,
 		badCall{name: "an escaped half of a surrogate pair", path: badTables, body: half,
-			status: 400, typ: "BadRequestException", says: "name"},
+			status: 400, typ: "BadRequestException", says: "name|surrogate"},
 		badCall{name: "an escaped half in a level", path: "/dev/namespaces", body: `{"namespace": ["a\udc00"]}`,
-			status: 400, typ: "BadRequestException", says: "level"},
+			status: 400, typ: "BadRequestException", says: "level|surrogate"},
 		badCall{name: "no name at all", path: "/dev/namespaces", body: object{"namespace": list{}},
 			status: 400, typ: "BadRequestException", says: "level"},
 	)
