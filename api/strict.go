@@ -13,6 +13,7 @@ import (
 func checkStrict(body []byte) error {
 	var open []map[string]struct{} // the names of each open object; nil for an array
 	name := false                  // the next string is a name
+	field := ""                    // the last name
 	for at := 0; at < len(body); at++ {
 		switch body[at] {
 		case '{':
@@ -26,10 +27,11 @@ func checkStrict(body []byte) error {
 		case '"':
 			end, escaped := stringEnd(body, at)
 			if half := halfPair(body[at:end], escaped); half >= 0 {
-				return fault.New(fault.BadRequest, "request body holds half of a surrogate pair (at byte %d): that is no character", at+half)
+				return fault.New(fault.BadRequest, "request body holds half of a surrogate pair at byte %d, in or after the field %q: that is no character", at+half, cut(field))
 			}
 			if name {
-				if err := addName(open[len(open)-1], body[at:end], escaped); err != nil {
+				var err error
+				if field, err = addName(open[len(open)-1], body[at:end], escaped); err != nil {
 					return err
 				}
 			}
@@ -50,18 +52,19 @@ func stringEnd(body []byte, at int) (end int, escaped bool) {
 	return at + 1, escaped
 }
 
-func addName(names map[string]struct{}, quoted []byte, escaped bool) error {
+// addName notes a name, unescaped, that must not be there yet.
+func addName(names map[string]struct{}, quoted []byte, escaped bool) (string, error) {
 	name := string(quoted[1 : len(quoted)-1])
 	if escaped {
 		if err := json.Unmarshal(quoted, &name); err != nil {
-			return jsonFault(err)
+			return name, jsonFault(err)
 		}
 	}
 	if _, twice := names[name]; twice {
-		return fault.New(fault.BadRequest, "request body has the field %q twice in one object", cut(name))
+		return name, fault.New(fault.BadRequest, "request body has the field %q twice in one object", cut(name))
 	}
 	names[name] = struct{}{}
-	return nil
+	return name, nil
 }
 
 // halfPair gives the place of an escape that is half of a surrogate pair, -1 when there is none.
