@@ -58,8 +58,12 @@ func (s *Service) refuse(ctx context.Context, c Caller, n need, d authz.Decision
 	if err := s.Store.RecordDenial(context.WithoutCancel(ctx), denial); err != nil {
 		s.Log.Error("a denial could not be recorded", "operation", n.operation, "principal", c.Principal.Name, "cause", err)
 	}
-	return fault.New(fault.Forbidden, "Principal %q may not %s %s: it lacks %s on it or on what it lies in",
-		c.Principal.Name, n.operation, n.subject, n.wanted)
+	where := "on it or on what it lies in"
+	if d.On.Kind == authz.Root {
+		where = "on the service"
+	}
+	return fault.New(fault.Forbidden, "Principal %q may not %s %s: %s is missing %s",
+		c.Principal.Name, n.operation, n.subject, n.wanted, where)
 }
 
 // allowed is Decide for questions whose refusal is not an error.

@@ -278,7 +278,8 @@ func (s *Service) writeAndMove(ctx context.Context, w Warehouse, work []pending,
 		at := serverPlace(w, p.change.Record, p.change.Record.MetadataLocation)
 		if err := s.Metadata.WriteMetadata(ctx, at, p.document.JSON()); err != nil {
 			s.removeFiles(ctx, w, work[:i])
-			return fault.Wrap(fault.Internal, err, "the metadata file of table %s could not be written; nothing changed", p.ident)
+			return fault.Wrap(fault.Internal, err, "the metadata file of table %s could not be written, nothing changed: %s",
+				p.ident, fault.Message(err))
 		}
 		crash.Point("commit-after-metadata")
 	}
