@@ -74,24 +74,3 @@ func measureCommit() ([]figure, error) {
 		against("commit engine, allocations", median(got[ours]["allocs/op"]), "allocs", "iceberg-go", median(got[theirs]["allocs/op"])),
 	}, nil
 }
-
-// measureCluster compares the clustering of the sensors table with a plain decode and encode by the same writer.
-func measureCluster() ([]figure, error) {
-	const ours, copies = "BenchmarkCluster", "BenchmarkCopy"
-	got, err := goBenchmarks("./maintenance/layout", [2]string{ours, copies}, "1x")
-	if err != nil {
-		return nil, err
-	}
-	figures := []figure{
-		against("clustering, sensors", median(got[ours]["ns/op"])/1e9, "s", "copy", median(got[copies]["ns/op"])/1e9),
-	}
-	if size := got[ours]["bytes-out"]; len(size) > 0 && len(got[copies]["bytes-out"]) > 0 {
-		figures = append(figures, against("clustering, bytes written", median(size), "bytes", "copy", median(got[copies]["bytes-out"])))
-	}
-	for _, unit := range []string{"p1-share", "p2-share", "p3-share", "row-groups"} {
-		if v := got[ours][unit]; len(v) > 0 {
-			figures = append(figures, figure{Name: "clustering, " + unit, Value: median(v), Unit: unit})
-		}
-	}
-	return figures, nil
-}
