@@ -39,7 +39,7 @@ test: prepare ## install or build everything the tests need, then run all tests
 	@$(call say,'tests under the race detector (1 of 2)')
 	$(GO) test -race -timeout $(TEST_TIMEOUT) $(RACE)
 	$(GO) test -race -timeout $(TEST_TIMEOUT) -run '$(RACE_LAYOUT)' ./maintenance/layout
-	@$(call say,'the other tests, real clients among them (2 of 2)')
+	@$(call say,'the other tests with real clients among them (2 of 2)')
 	$(GO) test -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -vxFf <($(GO) list $(RACE)))
 
 demo: ## the main job on real data; DEMO_EXIT=1 stops at the end, DEMO_ROWS=n, DEMO_STORE=s3
