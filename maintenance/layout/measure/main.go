@@ -90,8 +90,8 @@ func (o options) step(step string) error {
 		}
 		slices.Sort(ratios)
 		slices.Sort(cpu)
-		fmt.Printf("{\"ratio_median\": %.2f, \"cpu_ratio_median\": %.2f, \"ratios\": %.2f}\n", ratios[len(ratios)/2], cpu[len(cpu)/2], ratios)
-		return nil
+		return json.NewEncoder(os.Stdout).Encode(map[string]any{
+			"ratio_median": ratios[len(ratios)/2], "cpu_ratio_median": cpu[len(cpu)/2], "ratios": ratios})
 	}
 	return fmt.Errorf("unknown step")
 }
