@@ -58,7 +58,7 @@ func TestServer_LargeBodiesInFlightAreBounded(t *testing.T) {
 	if status := <-first; status != 204 {
 		t.Errorf("the largest: %d", status)
 	}
-	ts.admission.wait = bodyWaitMax // a millisecond may be over before the semaphore is asked
+	ts.admission.wait = bodyWaitMax                                                               // a millisecond may be over before the semaphore is asked
 	for _, length := range []int64{-1, BodyBytesCommit, BodyBytesCommit + 1, bodyBytesFree + 1} { // each gives back what it took
 		if w := send(strings.NewReader(large), length, ""); w.Code != 204 {
 			t.Errorf("of length %d, alone: %d %s", length, w.Code, w.Body)
