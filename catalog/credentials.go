@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net/url"
 	"strings"
 
@@ -37,25 +38,20 @@ type vendTarget struct {
 func (s *Service) clientConfig(
 	ctx context.Context, c Caller, w Warehouse, t vendTarget, access vending.Access,
 ) (map[string]string, *vending.Credentials, error) {
-	p, err := s.provider(w)
-	if err != nil {
-		return nil, nil, err
-	}
-	config := map[string]string{}
-	for k, v := range p.ClientConfig(w.Storage) {
-		config[k] = v
-	}
 	if access == vending.None {
+		p, err := s.provider(w)
+		if err != nil {
+			return nil, nil, err
+		}
+		config := map[string]string{} // never nil: some readers die of a null
+		maps.Copy(config, p.ClientConfig(w.Storage))
 		return config, nil, nil
 	}
 	creds, err := s.vend(ctx, c, w, t, access)
 	if err != nil {
 		return nil, nil, err
 	}
-	for k, v := range creds.Config {
-		config[k] = v
-	}
-	return config, &creds, nil
+	return creds.Config, &creds, nil // the same keys in both: some clients read one, some the other
 }
 
 // vend makes credentials for a table. The refresh endpoint is relative to the client's own base URI, so it holds
@@ -72,12 +68,8 @@ func (s *Service) vend(ctx context.Context, c Caller, w Warehouse, t vendTarget,
 		return vending.Credentials{}, fmt.Errorf("vend credentials for %s: %w", t.ident, err)
 	}
 	config := map[string]string{}
-	for k, v := range p.ClientConfig(w.Storage) {
-		config[k] = v
-	}
-	for k, v := range creds.Config {
-		config[k] = v
-	}
+	maps.Copy(config, p.ClientConfig(w.Storage))
+	maps.Copy(config, creds.Config)
 	config["client.refresh-credentials-endpoint"] = credentialsPath(w, t.ident)
 	creds.Config = config
 	return creds, nil
