@@ -132,6 +132,9 @@ func (p *pair) createNamespace(t *rapid.T) {
 	}
 }
 
+// The skips below are rapid's, not testing's: they take back one drawn step whose subject does not exist yet, and
+// rapid draws another. No test is skipped and no service is asked for: without Postgres this test has failed already.
+
 // some gives the index of a namespace that was made, there or not.
 func (p *pair) some(t *rapid.T) int {
 	if len(p.namespaces) == 0 {
