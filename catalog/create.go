@@ -96,7 +96,7 @@ func (s *Service) resolveForCreate(ctx context.Context, c Caller, warehouse stri
 		return res, err
 	}
 	path := res.Path()
-	if res.Table != nil {
+	if res.Table != nil || res.View != nil {
 		path = parentPath(path)
 	}
 	n := need{operation, id.String(), authz.TableCreate}
@@ -106,7 +106,7 @@ func (s *Service) resolveForCreate(ctx context.Context, c Caller, warehouse stri
 	switch {
 	case res.Namespace == nil:
 		return res, fault.New(fault.NoSuchNamespace, "Namespace does not exist: %s", id.Namespace)
-	case res.IsView:
+	case res.View != nil:
 		return res, fault.New(fault.AlreadyExists, "View with same name already exists: %s", id)
 	case res.Table != nil:
 		return res, fault.New(fault.AlreadyExists, "Table already exists: %s", id)
@@ -139,7 +139,7 @@ func (s *Service) stageTable(ctx context.Context, c Caller, res Resolution, st s
 // newRecord is a table's row before its first metadata file has a name.
 func newRecord(res Resolution, id Identifier, d *commit.Document) TableRecord {
 	return TableRecord{
-		ID: newID(), NamespaceID: res.Namespace.ID, Ident: id, UUID: uuid.MustParse(d.UUID()),
+		ID: newID(), Kind: KindTable, NamespaceID: res.Namespace.ID, Ident: id, UUID: uuid.MustParse(d.UUID()),
 		Location: d.Location(), FormatVersion: d.FormatVersion(), Version: 1,
 	}
 }
@@ -213,7 +213,7 @@ func (s *Service) planCreate(ctx context.Context, c Caller, warehouse string, id
 
 // landedCreate answers the repeat of a create that has landed: same uuid, and everything that it brought is there.
 func (s *Service) landedCreate(ctx context.Context, c Caller, res Resolution, r commit.Request, refused error) (plan, error) {
-	if !fault.Is(refused, fault.AlreadyExists) || res.IsView {
+	if !fault.Is(refused, fault.AlreadyExists) || res.View != nil {
 		return plan{}, refused
 	}
 	exists := fault.New(fault.AlreadyExists, "Requirement failed: table already exists")

@@ -18,6 +18,10 @@ type Store interface {
 	TableStore
 	CommitStore
 	WarehouseStore
+	IdempotencyStore
+	MetadataStore
+	MetricsStore
+	UpkeepStore
 }
 
 // Resolver answers what a request names and what the caller may do there.
@@ -60,17 +64,19 @@ type NamespaceStore interface {
 	ListNamespaces(ctx context.Context, warehouseID, parentID uuid.UUID, p Page) ([]NamespaceRecord, error)
 }
 
-// TableRename moves a table to another name.
+// TableRename moves a table or a view to another name.
 type TableRename struct {
 	ID                uuid.UUID
+	Kind              Kind
 	TargetNamespaceID uuid.UUID
 	Source, Target    Identifier
 	Fact              Fact
 }
 
-// TableDrop is a soft delete.
+// TableDrop is a soft delete of a table or a view.
 type TableDrop struct {
 	ID             uuid.UUID
+	Kind           Kind
 	Ident          Identifier
 	PurgeRequested bool
 	Fact           Fact
@@ -86,13 +92,14 @@ type StagedTable struct {
 	TTL         time.Duration
 }
 
-// TableStore keeps tables, apart from moving their pointers.
+// TableStore keeps tables and views, apart from moving their pointers. What is gone is fault.NoSuchTable or
+// fault.NoSuchView, by the kind.
 type TableStore interface {
-	// ListTables gives the names of tables (never views) of a namespace in order.
-	ListTables(ctx context.Context, namespaceID uuid.UUID, p Page) ([]string, error)
-	// RenameTable: fault.AlreadyExists when a table or view has the name; fault.NoSuchTable when it is gone.
+	// ListTables gives the names of a namespace's tables, or of its views, in order.
+	ListTables(ctx context.Context, namespaceID uuid.UUID, kind Kind, p Page) ([]string, error)
+	// RenameTable: fault.AlreadyExists when a table or view has the name.
 	RenameTable(ctx context.Context, r TableRename) error
-	// DropTable: fault.NoSuchTable when it is gone. The location stays reserved; a table of the same name may take it.
+	// DropTable keeps the location reserved; a table or view of the same name may take it.
 	DropTable(ctx context.Context, d TableDrop) error
 	// StageTable remembers a staged create and reserves its location (fault.BadRequest on overlap, as below).
 	StageTable(ctx context.Context, s StagedTable) error
@@ -100,9 +107,9 @@ type TableStore interface {
 	FindStagedTables(ctx context.Context, warehouseID uuid.UUID, ident Identifier) ([]StagedTable, error)
 }
 
-// PointerChange is one table's part of a commit: a swap when Old is set, a creation when it is "".
+// PointerChange is one table's or view's part of a commit: a swap when Old is set, a creation when it is "".
 type PointerChange struct {
-	Record      TableRecord // as it will be: new metadata location, location, format version
+	Record      TableRecord // as it will be: kind, new metadata location, location, format version
 	WarehouseID uuid.UUID
 	Old         string // the metadata location that must still be current; "" creates the row
 	// StagedUUID releases the staged row of that uuid, whose location passes to the table; uuid.Nil: none.
@@ -172,3 +179,15 @@ type MetadataIO interface {
 
 // Clock gives the time; tests set it.
 type Clock func() time.Time
+
+// MetadataStore keeps the metadata that pointers name now.
+type MetadataStore interface{}
+
+// IdempotencyStore keeps the outcome of mutations by their keys.
+type IdempotencyStore interface{}
+
+// MetricsStore keeps clients' reports.
+type MetricsStore interface{}
+
+// UpkeepStore keeps which metadata files are outdated and may go.
+type UpkeepStore interface{}

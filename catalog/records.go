@@ -37,19 +37,30 @@ type NamespaceRecord struct {
 	Version    int64
 }
 
-// TableRecord is a table's row: the pointer and what is queried beside it.
+// Kind tells tables from views: both take their names from one space.
+type Kind string
+
+// The kinds of things that a namespace holds.
+const (
+	KindTable Kind = "table"
+	KindView  Kind = "view"
+)
+
+// TableRecord is a table's or a view's row: the pointer and what is queried beside it.
 type TableRecord struct {
 	ID               uuid.UUID // the row's, stays over renames
+	Kind             Kind
 	NamespaceID      uuid.UUID
 	Ident            Identifier
-	UUID             uuid.UUID // the metadata's table-uuid
+	UUID             uuid.UUID // the metadata's table-uuid or view-uuid
 	Location         string    // no trailing slash
 	MetadataLocation string
 	FormatVersion    int
 	Version          int64
 }
 
-// Lookup says what a request is about. Namespace nil means the warehouse alone; Table "" the namespace alone.
+// Lookup says what a request is about. Namespace nil means the warehouse alone; Table "" the namespace alone. Table is
+// the name of a table or a view.
 type Lookup struct {
 	Principal auth.Principal
 	Warehouse string // name or id
@@ -63,9 +74,9 @@ type Resolution struct {
 	// Ancestors are the namespace's proper ancestors that exist, outermost first; their grants hold below them.
 	Ancestors []NamespaceRecord
 	Namespace *NamespaceRecord
-	Table     *TableRecord
-	// IsView tells that the name is a view's: then Table is nil.
-	IsView bool
+	// At most one of Table and View is set: the name is the one's or the other's.
+	Table *TableRecord
+	View  *TableRecord
 	// Known is false when the principal has been deleted since its token was made.
 	Known bool
 	// Grants are those of the caller's active roles on the root, the warehouse, the namespaces and the table above.
@@ -87,6 +98,9 @@ func (r Resolution) Path() []authz.Securable {
 	}
 	if r.Table != nil {
 		path = append(path, authz.Securable{Kind: authz.Table, ID: r.Table.ID, Name: r.Table.Ident.String()})
+	}
+	if r.View != nil {
+		path = append(path, authz.Securable{Kind: authz.View, ID: r.View.ID, Name: r.View.Ident.String()})
 	}
 	return path
 }

@@ -19,7 +19,7 @@ func (s *Service) ListTables(ctx context.Context, c Caller, warehouse string, ns
 	if err != nil {
 		return nil, err
 	}
-	names, err := s.Store.ListTables(ctx, res.Namespace.ID, p)
+	names, err := s.Store.ListTables(ctx, res.Namespace.ID, KindTable, p)
 	if err != nil {
 		return nil, fmt.Errorf("list tables of %s: %w", ns, err)
 	}
@@ -133,7 +133,7 @@ func (s *Service) DropTable(ctx context.Context, c Caller, r DropTableRequest) e
 	}
 	f := s.fact(c, "drop-table", r.Ident.String(), res.Warehouse.ID, res.Table.ID)
 	f.Details = map[string]any{"purge-requested": r.Purge, "table-uuid": res.Table.UUID.String()}
-	err = s.Store.DropTable(ctx, TableDrop{ID: res.Table.ID, Ident: r.Ident, PurgeRequested: r.Purge, Fact: f})
+	err = s.Store.DropTable(ctx, TableDrop{ID: res.Table.ID, Kind: KindTable, Ident: r.Ident, PurgeRequested: r.Purge, Fact: f})
 	if err != nil {
 		return fmt.Errorf("drop table %s: %w", r.Ident, err)
 	}
@@ -163,7 +163,7 @@ func (s *Service) RenameTable(ctx context.Context, c Caller, r RenameTableReques
 	f := s.fact(c, "rename-table", r.From.String(), source.Warehouse.ID, source.Table.ID)
 	f.Details = map[string]any{"to": r.To.String()}
 	err = s.Store.RenameTable(ctx, TableRename{
-		ID: source.Table.ID, TargetNamespaceID: target.Namespace.ID, Source: r.From, Target: r.To, Fact: f,
+		ID: source.Table.ID, Kind: KindTable, TargetNamespaceID: target.Namespace.ID, Source: r.From, Target: r.To, Fact: f,
 	})
 	if err != nil {
 		return fmt.Errorf("rename table %s: %w", r.From, err)

@@ -77,6 +77,18 @@ CREATE TABLE grants (
 );
 CREATE INDEX grants_securable ON grants USING btree (securable_id);
 
+CREATE TABLE idempotency_keys (
+    principal_id uuid NOT NULL,
+    key uuid NOT NULL,
+    operation text NOT NULL,
+    request_hash bytea NOT NULL,
+    outcome jsonb NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    CONSTRAINT idempotency_keys_pkey PRIMARY KEY (principal_id, key)
+);
+CREATE INDEX idempotency_keys_expiry ON idempotency_keys USING btree (expires_at);
+
 CREATE TABLE job_files (
     job_id uuid NOT NULL,
     path text NOT NULL,
@@ -123,6 +135,18 @@ CREATE TABLE locations (
 );
 CREATE INDEX locations_owner ON locations USING btree (owner_id);
 
+CREATE TABLE metrics_reports (
+    id uuid NOT NULL,
+    table_id uuid NOT NULL,
+    at timestamp with time zone NOT NULL,
+    principal text NOT NULL,
+    report_type text NOT NULL,
+    snapshot_id bigint,
+    report text NOT NULL,
+    CONSTRAINT metrics_reports_pkey PRIMARY KEY (id)
+);
+CREATE INDEX metrics_reports_table ON metrics_reports USING btree (table_id, id DESC);
+
 CREATE TABLE namespaces (
     id uuid NOT NULL,
     warehouse_id uuid NOT NULL,
@@ -132,12 +156,25 @@ CREATE TABLE namespaces (
     version bigint NOT NULL DEFAULT 1,
     created_at timestamp with time zone NOT NULL,
     updated_at timestamp with time zone NOT NULL,
+    levels_key text[] COLLATE "C",
     CONSTRAINT namespaces_pkey PRIMARY KEY (id),
     CONSTRAINT namespaces_levels_key UNIQUE (warehouse_id, levels),
     CONSTRAINT namespaces_parent_fkey FOREIGN KEY (parent_id) REFERENCES namespaces(id) ON DELETE RESTRICT,
     CONSTRAINT namespaces_warehouse_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE RESTRICT
 );
+CREATE UNIQUE INDEX namespaces_folded_key ON namespaces USING btree (warehouse_id, levels_key) WHERE (levels_key IS NOT NULL);
 CREATE INDEX namespaces_parent ON namespaces USING btree (parent_id);
+
+CREATE TABLE outdated_metadata (
+    metadata_location text NOT NULL,
+    warehouse_id uuid NOT NULL,
+    table_id uuid NOT NULL,
+    location text NOT NULL,
+    delete_after timestamp with time zone NOT NULL,
+    CONSTRAINT outdated_metadata_pkey PRIMARY KEY (metadata_location),
+    CONSTRAINT outdated_metadata_warehouse_id_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE CASCADE
+);
+CREATE INDEX outdated_metadata_due ON outdated_metadata USING btree (delete_after);
 
 CREATE TABLE principal_role_members (
     principal_role_id uuid NOT NULL,
@@ -222,6 +259,16 @@ CREATE TABLE table_maintenance (
 );
 CREATE INDEX table_maintenance_due ON table_maintenance USING btree (table_id) WHERE ((enabled OR ((settings ->> 'enabled'::text) = 'true'::text)) AND ((dirty_since IS NOT NULL) OR (look_after IS NOT NULL)));
 
+CREATE TABLE table_metadata (
+    table_id uuid NOT NULL,
+    metadata_location text NOT NULL,
+    bytes bigint NOT NULL,
+    checksum bigint NOT NULL,
+    packed bytea NOT NULL,
+    CONSTRAINT table_metadata_pkey PRIMARY KEY (table_id),
+    CONSTRAINT table_metadata_table_id_fkey FOREIGN KEY (table_id) REFERENCES tables(id) ON DELETE CASCADE
+);
+
 CREATE TABLE tables (
     id uuid NOT NULL,
     warehouse_id uuid NOT NULL,
@@ -235,10 +282,12 @@ CREATE TABLE tables (
     version bigint NOT NULL DEFAULT 1,
     created_at timestamp with time zone NOT NULL,
     updated_at timestamp with time zone NOT NULL,
+    name_key text COLLATE "C",
     CONSTRAINT tables_pkey PRIMARY KEY (id),
     CONSTRAINT tables_namespace_fkey FOREIGN KEY (namespace_id) REFERENCES namespaces(id) ON DELETE RESTRICT,
     CONSTRAINT tables_warehouse_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE RESTRICT
 );
+CREATE UNIQUE INDEX tables_folded_key ON tables USING btree (namespace_id, name_key) WHERE (name_key IS NOT NULL);
 CREATE UNIQUE INDEX tables_name_key ON tables USING btree (namespace_id, name);
 CREATE INDEX tables_warehouse ON tables USING btree (warehouse_id);
 
@@ -251,6 +300,7 @@ CREATE TABLE warehouses (
     version bigint NOT NULL DEFAULT 1,
     created_at timestamp with time zone NOT NULL,
     updated_at timestamp with time zone NOT NULL,
+    folds_names boolean NOT NULL DEFAULT false,
     CONSTRAINT warehouses_pkey PRIMARY KEY (id),
     CONSTRAINT warehouses_name_key UNIQUE (name)
 );

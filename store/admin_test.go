@@ -211,7 +211,7 @@ func TestGrants_FollowTheirSecurables(t *testing.T) {
 	}
 	a, b := namespace("a"), namespace("b")
 	table := catalog.TableRecord{
-		ID: uuid.New(), NamespaceID: a.ID, Ident: catalog.Identifier{Namespace: a.Levels, Name: "t"}, UUID: uuid.New(),
+		ID: uuid.New(), Kind: catalog.KindTable, NamespaceID: a.ID, Ident: catalog.Identifier{Namespace: a.Levels, Name: "t"}, UUID: uuid.New(),
 		Location: "file:///lake/t", MetadataLocation: "file:///lake/t/metadata/1.json", FormatVersion: 2,
 	}
 	s.must(s.CommitPointers(ctx, []catalog.PointerChange{{Record: table, WarehouseID: w.ID, Fact: adminFact("create-table")}}, catalog.Fence{}))
@@ -234,12 +234,12 @@ func TestGrants_FollowTheirSecurables(t *testing.T) {
 	if got, want := list(), []string{"CATALOG_MANAGE_ACCESS catalog ", "TABLE_READ_DATA table a.t", "NAMESPACE_LIST namespace b."}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	s.must(s.RenameTable(ctx, catalog.TableRename{ID: table.ID, TargetNamespaceID: b.ID,
+	s.must(s.RenameTable(ctx, catalog.TableRename{ID: table.ID, Kind: catalog.KindTable, TargetNamespaceID: b.ID,
 		Target: catalog.Identifier{Namespace: b.Levels, Name: "u"}, Fact: adminFact("rename-table")}))
 	if got, want := list(), []string{"CATALOG_MANAGE_ACCESS catalog ", "NAMESPACE_LIST namespace b.", "TABLE_READ_DATA table b.u"}; !slices.Equal(got, want) {
 		t.Errorf("after the rename %q, want %q", got, want)
 	}
-	s.must(s.DropTable(ctx, catalog.TableDrop{ID: table.ID, Fact: adminFact("drop-table")}))
+	s.must(s.DropTable(ctx, catalog.TableDrop{ID: table.ID, Kind: catalog.KindTable, Fact: adminFact("drop-table")}))
 	s.must(s.DropNamespace(ctx, b.ID, adminFact("drop-namespace")))
 	if got, want := list(), []string{"CATALOG_MANAGE_ACCESS catalog "}; !slices.Equal(got, want) {
 		t.Errorf("after the drops %q, want %q", got, want)

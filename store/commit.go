@@ -98,13 +98,13 @@ const sqlSwapPointer = `
 UPDATE tables
 SET table_uuid = @uuid, location = @location, metadata_location = @metadata, format_version = @format,
     version = version + 1, updated_at = @at
-WHERE id = @id AND warehouse_id = @warehouse AND kind = 'table' AND metadata_location = @old`
+WHERE id = @id AND warehouse_id = @warehouse AND kind = @kind AND metadata_location = @old`
 
 // The warehouse comes from the namespace, so that a table can never be in two warehouses at once.
 const sqlInsertTable = `
 INSERT INTO tables (id, warehouse_id, namespace_id, kind, name, table_uuid, location, metadata_location, format_version,
                     version, created_at, updated_at)
-VALUES (@id, @warehouse, @namespace, 'table', @name, @uuid, @location, @metadata, @format, 1, @at, @at)
+VALUES (@id, @warehouse, @namespace, @kind, @name, @uuid, @location, @metadata, @format, 1, @at, @at)
 ON CONFLICT (namespace_id, name) DO NOTHING`
 
 // dirty_since stays the oldest moment that no look has seen.
@@ -125,8 +125,8 @@ func movePointers(ctx context.Context, tx pgx.Tx, changes []catalog.PointerChang
 			statement = sqlInsertTable
 		}
 		args := pgx.NamedArgs{
-			"id": c.Record.ID, "warehouse": c.WarehouseID, "namespace": c.Record.NamespaceID, "name": c.Record.Ident.Name,
-			"uuid": c.Record.UUID, "location": c.Record.Location, "metadata": c.Record.MetadataLocation,
+			"id": c.Record.ID, "kind": c.Record.Kind, "warehouse": c.WarehouseID, "namespace": c.Record.NamespaceID,
+			"name": c.Record.Ident.Name, "uuid": c.Record.UUID, "location": c.Record.Location, "metadata": c.Record.MetadataLocation,
 			"format": c.Record.FormatVersion, "old": c.Old, "at": c.Fact.At,
 			"enabled": c.Maintenance != nil && *c.Maintenance,
 		}
@@ -134,7 +134,9 @@ func movePointers(ctx context.Context, tx pgx.Tx, changes []catalog.PointerChang
 			moved[i] = tag.RowsAffected()
 			return nil
 		})
-		batch.Queue(sqlMarkForMaintenance, args)
+		if c.Record.Kind == catalog.KindTable {
+			batch.Queue(sqlMarkForMaintenance, args)
+		}
 		if err := queueFact(batch, c.Fact); err != nil {
 			return err
 		}
@@ -167,7 +169,7 @@ const sqlFindKind = `SELECT kind FROM tables WHERE id = @id`
 
 // whyNotMoved explains a change that touched no row: a name that is taken, a table that is gone, or a lost race.
 func whyNotMoved(ctx context.Context, tx pgx.Tx, c catalog.PointerChange) error {
-	var kind string
+	var kind catalog.Kind
 	if c.Old == "" {
 		var holder uuid.UUID
 		err := tx.QueryRow(ctx, sqlFindName, pgx.NamedArgs{
@@ -178,19 +180,29 @@ func whyNotMoved(ctx context.Context, tx pgx.Tx, c catalog.PointerChange) error 
 			return fault.New(fault.CommitRace, "the name %s was taken and freed meanwhile", c.Record.Ident)
 		case err != nil:
 			return err
-		case kind == kindView:
-			return fault.New(fault.AlreadyExists, "View with same name already exists: %s", c.Record.Ident)
 		}
-		return fault.New(fault.AlreadyExists, "Table already exists: %s", c.Record.Ident)
+		return taken(c.Record, kind)
 	}
 	err := tx.QueryRow(ctx, sqlFindKind, pgx.NamedArgs{"id": c.Record.ID}).Scan(&kind)
 	if noRows(err) {
-		return noSuchTable(c.Record.Ident)
+		return missing(c.Record.Kind, c.Record.Ident)
 	}
 	if err != nil {
 		return err
 	}
-	return fault.New(fault.CommitRace, "table %s was changed by another commit", c.Record.Ident)
+	return fault.New(fault.CommitRace, "%s %s was changed by another commit", c.Record.Kind, c.Record.Ident)
+}
+
+// taken says that a new table's or view's name has a holder of some kind already.
+func taken(r catalog.TableRecord, holder catalog.Kind) error {
+	what := "Table"
+	if holder == catalog.KindView {
+		what = "View"
+	}
+	if holder != r.Kind {
+		what += " with same name"
+	}
+	return fault.New(fault.AlreadyExists, "%s already exists: %s", what, r.Ident)
 }
 
 const sqlAbandonCommit = `

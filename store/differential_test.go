@@ -171,7 +171,7 @@ func (p *pair) dropNamespace(t *rapid.T) {
 func (p *pair) change(t *rapid.T, i int) catalog.PointerChange {
 	w := p.warehouses[p.homes[i]]
 	c := catalog.PointerChange{WarehouseID: w.ID, Record: catalog.TableRecord{
-		ID: uuid.New(), NamespaceID: p.namespaces[i].ID, UUID: uuid.New(), MetadataLocation: "m0", FormatVersion: 2,
+		ID: uuid.New(), Kind: catalog.KindTable, NamespaceID: p.namespaces[i].ID, UUID: uuid.New(), MetadataLocation: "m0", FormatVersion: 2,
 		Ident: catalog.Identifier{Namespace: p.namespaces[i].Levels, Name: rapid.SampledFrom([]string{"t", "u"}).Draw(t, "name")},
 	}}
 	if c.Record.Location = p.place(t, p.homes[i]); c.Record.Location == "" {
@@ -218,7 +218,7 @@ func (p *pair) rename(t *rapid.T) {
 	target := catalog.Identifier{Namespace: p.namespaces[i].Levels, Name: rapid.SampledFrom([]string{"t", "u", "v"}).Draw(t, "name")}
 	p.same(t, func(s catalog.Store) error {
 		return s.RenameTable(t.Context(), catalog.TableRename{
-			ID: c.Record.ID, TargetNamespaceID: p.namespaces[i].ID, Source: c.Record.Ident, Target: target, Fact: p.fact(0),
+			ID: c.Record.ID, Kind: catalog.KindTable, TargetNamespaceID: p.namespaces[i].ID, Source: c.Record.Ident, Target: target, Fact: p.fact(0),
 		})
 	})
 }
@@ -226,7 +226,7 @@ func (p *pair) rename(t *rapid.T) {
 func (p *pair) dropTable(t *rapid.T) {
 	c := p.table(t)
 	p.same(t, func(s catalog.Store) error {
-		return s.DropTable(t.Context(), catalog.TableDrop{ID: c.Record.ID, Ident: c.Record.Ident, Fact: p.fact(0)})
+		return s.DropTable(t.Context(), catalog.TableDrop{ID: c.Record.ID, Kind: catalog.KindTable, Ident: c.Record.Ident, Fact: p.fact(0)})
 	})
 }
 
@@ -300,7 +300,7 @@ func (p *pair) showBelow(t *rapid.T, s catalog.Store, w catalog.Warehouse, paren
 	}
 	for _, n := range children {
 		fmt.Fprintf(out, "%v\n", n)
-		tables, err := s.ListTables(t.Context(), n.ID, catalog.Page{})
+		tables, err := s.ListTables(t.Context(), n.ID, catalog.KindTable, catalog.Page{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,7 @@ func newOutcomeBench(t *testing.T) *outcomeBench {
 	}
 	id := uuid.New()
 	b.record = catalog.TableRecord{
-		ID: uuid.New(), NamespaceID: n.ID, Ident: catalog.Identifier{Namespace: n.Levels, Name: "t"}, UUID: id,
+		ID: uuid.New(), Kind: catalog.KindTable, NamespaceID: n.ID, Ident: catalog.Identifier{Namespace: n.Levels, Name: "t"}, UUID: id,
 		Location: "s3://bucket/base/" + id.String(), MetadataLocation: "m0", FormatVersion: 2,
 	}
 	err := b.near.CommitPointers(t.Context(), []catalog.PointerChange{{Record: b.record, WarehouseID: b.home, Fact: fact()}}, catalog.Fence{})

@@ -149,14 +149,15 @@ func (r resolved) resolution(l catalog.Lookup) (catalog.Resolution, error) {
 	if r.tableID == nil {
 		return res, nil
 	}
-	if *r.kind != kindTable {
-		res.IsView = true
-		return res, nil
-	}
-	res.Table = &catalog.TableRecord{
-		ID: *r.tableID, NamespaceID: *r.namespaceID, UUID: *r.tableUUID,
+	found := &catalog.TableRecord{
+		ID: *r.tableID, Kind: catalog.Kind(*r.kind), NamespaceID: *r.namespaceID, UUID: *r.tableUUID,
 		Ident:    catalog.Identifier{Namespace: res.Namespace.Levels, Name: l.Table},
 		Location: *r.location, MetadataLocation: *r.metadata, FormatVersion: *r.formatVersion, Version: *r.version,
+	}
+	if found.Kind == catalog.KindView {
+		res.View = found
+	} else {
+		res.Table = found
 	}
 	return res, nil
 }

@@ -14,7 +14,7 @@ import (
 func TestDropTable_KeepsWhatAPurgeNeeds(t *testing.T) {
 	b := newOutcomeBench(t)
 	fact := catalog.Fact{ID: uuid.New(), At: time.Now(), Operation: "drop-table"}
-	err := b.near.DropTable(t.Context(), catalog.TableDrop{ID: b.record.ID, Ident: b.record.Ident, PurgeRequested: true, Fact: fact})
+	err := b.near.DropTable(t.Context(), catalog.TableDrop{ID: b.record.ID, Kind: catalog.KindTable, Ident: b.record.Ident, PurgeRequested: true, Fact: fact})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,24 +10,18 @@ import (
 	"catalogd/internal/fault"
 )
 
-// Kinds of rows in tables: one namespace of names for both.
-const (
-	kindTable = "table"
-	kindView  = "view"
-)
-
 const sqlListTables = `
 SELECT name FROM tables
-WHERE namespace_id = @namespace AND kind = 'table' AND name > @after
+WHERE namespace_id = @namespace AND kind = @kind AND name > @after
 ORDER BY name
 LIMIT @limit::bigint`
 
-// ListTables gives the names of a namespace's tables.
-func (s *Store) ListTables(ctx context.Context, namespaceID uuid.UUID, p catalog.Page) ([]string, error) {
+// ListTables gives the names of a namespace's tables or of its views.
+func (s *Store) ListTables(ctx context.Context, namespaceID uuid.UUID, kind catalog.Kind, p catalog.Page) ([]string, error) {
 	var names []string
 	err := s.read(ctx, func(q querier) error {
 		rows, err := q.Query(ctx, sqlListTables, pgx.NamedArgs{
-			"namespace": namespaceID, "after": after(p.After), "limit": limit(p),
+			"namespace": namespaceID, "kind": kind, "after": after(p.After), "limit": limit(p),
 		})
 		if err != nil {
 			return err
@@ -45,26 +39,26 @@ JOIN tables ON tables.warehouse_id = namespaces.warehouse_id
 WHERE namespaces.id = @namespace AND tables.id = @id
 FOR KEY SHARE OF namespaces`
 
-const sqlTableExists = `SELECT EXISTS (SELECT 1 FROM tables WHERE id = @id AND kind = 'table')`
+const sqlTableExists = `SELECT EXISTS (SELECT 1 FROM tables WHERE id = @id AND kind = @kind)`
 
 const sqlFindName = `SELECT id, kind FROM tables WHERE namespace_id = @namespace AND name = @name`
 
 const sqlRenameTable = `
 UPDATE tables SET namespace_id = @namespace, name = @name, version = version + 1, updated_at = @at
-WHERE id = @id AND kind = 'table'`
+WHERE id = @id AND kind = @kind`
 
-// RenameTable gives a table another name, perhaps in another namespace of its warehouse. Its own name is no change.
+// RenameTable gives a table or a view another name, perhaps in another namespace of its warehouse. Its own name is no change.
 func (s *Store) RenameTable(ctx context.Context, r catalog.TableRename) error {
 	if err := checkNames(r.Target.Name); err != nil {
 		return err
 	}
-	args := pgx.NamedArgs{"id": r.ID, "namespace": r.TargetNamespaceID, "name": r.Target.Name, "at": r.Fact.At}
+	args := pgx.NamedArgs{"id": r.ID, "kind": r.Kind, "namespace": r.TargetNamespaceID, "name": r.Target.Name, "at": r.Fact.At}
 	return s.InTx(ctx, func(tx pgx.Tx) error {
 		if err := lockRename(ctx, tx, r, args); err != nil {
 			return err
 		}
 		var holder uuid.UUID
-		var kind string
+		var kind catalog.Kind
 		err := tx.QueryRow(ctx, sqlFindName, args).Scan(&holder, &kind)
 		switch {
 		case err == nil && holder == r.ID:
@@ -76,13 +70,13 @@ func (s *Store) RenameTable(ctx context.Context, r catalog.TableRename) error {
 		}
 		tag, err := tx.Exec(ctx, sqlRenameTable, args)
 		if violates(err, "tables_name_key") {
-			return renameClash(r, kindTable) // taken in this moment; by what, the broken transaction cannot ask
+			return renameClash(r, catalog.KindTable) // taken in this moment; by what, the broken transaction cannot ask
 		}
 		if err != nil {
 			return err
 		}
 		if tag.RowsAffected() == 0 {
-			return noSuchTable(r.Source)
+			return missing(r.Kind, r.Source)
 		}
 		return writeFact(ctx, tx, r.Fact)
 	})
@@ -94,7 +88,7 @@ func lockRename(ctx context.Context, tx pgx.Tx, r catalog.TableRename, args pgx.
 		return err
 	}
 	if !exists {
-		return noSuchTable(r.Source)
+		return missing(r.Kind, r.Source)
 	}
 	var target uuid.UUID
 	err := tx.QueryRow(ctx, sqlLockRenameTarget, args).Scan(&target)
@@ -104,21 +98,25 @@ func lockRename(ctx context.Context, tx pgx.Tx, r catalog.TableRename, args pgx.
 	return err
 }
 
-func renameClash(r catalog.TableRename, kind string) error {
+func renameClash(r catalog.TableRename, kind catalog.Kind) error {
 	what := "Table"
-	if kind == kindView {
+	if kind == catalog.KindView {
 		what = "View"
 	}
 	return fault.New(fault.AlreadyExists, "Cannot rename %s to %s. %s already exists", r.Source, r.Target, what)
 }
 
-func noSuchTable(id catalog.Identifier) error {
+// missing says that a table or a view is gone.
+func missing(kind catalog.Kind, id catalog.Identifier) error {
+	if kind == catalog.KindView {
+		return fault.New(fault.NoSuchView, "View does not exist: %s", id)
+	}
 	return fault.New(fault.NoSuchTable, "Table does not exist: %s", id)
 }
 
 const sqlDropTable = `
 WITH gone AS (
-    DELETE FROM tables WHERE id = @id AND kind = 'table'
+    DELETE FROM tables WHERE id = @id AND kind = @kind
     RETURNING id, warehouse_id, namespace_id, name, table_uuid, location, metadata_location
 )
 INSERT INTO dropped_tables (id, warehouse_id, namespace, name, table_uuid, location, metadata_location,
@@ -131,16 +129,16 @@ const sqlKeepDroppedLocations = `UPDATE locations SET owner_kind = 'dropped' WHE
 
 const sqlDeleteTableMaintenance = `DELETE FROM table_maintenance WHERE table_id = @id`
 
-// DropTable takes a table's name away and keeps what a purge or an undrop needs, its location included.
+// DropTable takes a table's or a view's name away and keeps what a purge or an undrop needs, its location included.
 func (s *Store) DropTable(ctx context.Context, d catalog.TableDrop) error {
-	args := pgx.NamedArgs{"id": d.ID, "purge": d.PurgeRequested, "at": d.Fact.At}
+	args := pgx.NamedArgs{"id": d.ID, "kind": d.Kind, "purge": d.PurgeRequested, "at": d.Fact.At}
 	return s.InTx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, sqlDropTable, args)
 		if err != nil {
 			return err
 		}
 		if tag.RowsAffected() == 0 {
-			return noSuchTable(d.Ident)
+			return missing(d.Kind, d.Ident)
 		}
 		for _, statement := range []string{sqlKeepDroppedLocations, sqlDeleteGrantsOn, sqlDeleteTableMaintenance} {
 			if _, err := tx.Exec(ctx, statement, args); err != nil {

@@ -29,7 +29,7 @@ func (s *Store) AddView(_ testing.TB, warehouse, namespace uuid.UUID, name strin
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ident := catalog.Identifier{Namespace: s.state.namespaces[namespace].Levels, Name: name}
-	view := tableRow{TableRecord: catalog.TableRecord{ID: uuid.New(), NamespaceID: namespace, Ident: ident}, warehouse: warehouse, view: true}
+	view := tableRow{TableRecord: catalog.TableRecord{ID: uuid.New(), Kind: catalog.KindView, NamespaceID: namespace, Ident: ident}, warehouse: warehouse}
 	s.state.tables[view.ID] = view
 }
 

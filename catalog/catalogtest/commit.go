@@ -22,9 +22,11 @@ func (s *Store) CommitPointers(ctx context.Context, changes []catalog.PointerCha
 			if err := s.move(st, c); err != nil {
 				return err
 			}
-			row := st.maintenance[c.Record.ID]
-			row.enabled, row.dirty = c.Maintenance != nil && *c.Maintenance, true
-			st.maintenance[c.Record.ID] = row
+			if c.Record.Kind == catalog.KindTable {
+				row := st.maintenance[c.Record.ID]
+				row.enabled, row.dirty = c.Maintenance != nil && *c.Maintenance, true
+				st.maintenance[c.Record.ID] = row
+			}
 			if err := st.write(c.Fact); err != nil {
 				return err
 			}
@@ -69,9 +71,9 @@ func (s *Store) move(st *state, c catalog.PointerChange) error {
 	t, ok := st.tables[c.Record.ID]
 	switch {
 	case !ok || t.warehouse != c.WarehouseID:
-		return noSuchTable(c.Record.Ident)
-	case t.MetadataLocation != c.Old || t.view:
-		return fault.New(fault.CommitRace, "table %s was changed by another commit", c.Record.Ident)
+		return missing(c.Record.Kind, c.Record.Ident)
+	case t.MetadataLocation != c.Old || t.Kind != c.Record.Kind:
+		return fault.New(fault.CommitRace, "%s %s was changed by another commit", c.Record.Kind, c.Record.Ident)
 	}
 	t.UUID, t.Location, t.MetadataLocation = c.Record.UUID, c.Record.Location, c.Record.MetadataLocation
 	t.FormatVersion, t.Version = c.Record.FormatVersion, t.Version+1
@@ -88,10 +90,7 @@ func (st *state) create(c catalog.PointerChange) error {
 		return noSuchNamespace(c.Record.Ident.Namespace.String())
 	}
 	if holder, taken := st.tableAt(n.ID, c.Record.Ident.Name); taken {
-		if holder.view {
-			return fault.New(fault.AlreadyExists, "View with same name already exists: %s", c.Record.Ident)
-		}
-		return fault.New(fault.AlreadyExists, "Table already exists: %s", c.Record.Ident)
+		return alreadyThere(c.Record, holder.Kind)
 	}
 	row := tableRow{TableRecord: c.Record, warehouse: c.WarehouseID}
 	row.Version = 1
@@ -116,4 +115,16 @@ func (s *Store) CommitLanded(ctx context.Context, commitID uuid.UUID) (bool, err
 		return false, err
 	}
 	return landed, nil
+}
+
+// alreadyThere says that a new table's or view's name has a holder of some kind already.
+func alreadyThere(r catalog.TableRecord, holder catalog.Kind) error {
+	what := "Table"
+	if holder == catalog.KindView {
+		what = "View"
+	}
+	if holder != r.Kind {
+		what += " with same name"
+	}
+	return fault.New(fault.AlreadyExists, "%s already exists: %s", what, r.Ident)
 }

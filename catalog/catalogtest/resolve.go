@@ -34,9 +34,6 @@ func (st *state) resolve(l catalog.Lookup) catalog.Resolution {
 		roles = st.withCatalogRoles(roles, w.ID)
 	}
 	path := res.Path()
-	if n := st.viewAt(res, l); n != nil {
-		path = append(path, *n)
-	}
 	for g := range st.grants {
 		name, acts := roles[g.role]
 		on := func(e authz.Securable) bool { return e.Kind == g.kind && e.ID == g.securable }
@@ -67,21 +64,13 @@ func (st *state) resolveNames(res *catalog.Resolution, l catalog.Lookup) {
 	t, ok := st.tableAt(res.Namespace.ID, l.Table)
 	switch {
 	case !ok:
-	case t.view:
-		res.IsView = true
+	case t.Kind == catalog.KindView:
+		record := t.TableRecord
+		res.View = &record
 	default:
 		record := t.TableRecord
 		res.Table = &record
 	}
-}
-
-// viewAt gives the view that was looked up: grants on it count, though the resolution does not carry it.
-func (st *state) viewAt(res catalog.Resolution, l catalog.Lookup) *authz.Securable {
-	if !res.IsView {
-		return nil
-	}
-	t, _ := st.tableAt(res.Namespace.ID, l.Table)
-	return &authz.Securable{Kind: authz.View, ID: t.ID}
 }
 
 func (st *state) warehouse(name string) (catalog.Warehouse, bool) {

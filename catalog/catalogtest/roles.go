@@ -265,7 +265,7 @@ func (st *state) shownGrant(g grantRow) (catalog.RoleGrant, bool) {
 	case authz.Table, authz.View:
 		t, ok := st.tables[g.securable]
 		shown.Namespace, shown.Name = t.Ident.Namespace, t.Ident.Name
-		return shown, ok && t.view == (g.kind == authz.View)
+		return shown, ok && string(t.Kind) == string(g.kind)
 	}
 	return shown, true
 }

@@ -122,7 +122,6 @@ type namespaceRow struct {
 type tableRow struct {
 	catalog.TableRecord
 	warehouse uuid.UUID
-	view      bool
 }
 
 type stagedRow struct {

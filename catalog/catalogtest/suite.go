@@ -147,7 +147,7 @@ func (b *bench) newTable(n catalog.NamespaceRecord, name, location string) catal
 	return catalog.PointerChange{
 		WarehouseID: b.warehouse.ID, Fact: b.fact("create-table", ident.String()),
 		Record: catalog.TableRecord{
-			ID: uuid.New(), NamespaceID: n.ID, Ident: ident, UUID: id, Location: location,
+			ID: uuid.New(), Kind: catalog.KindTable, NamespaceID: n.ID, Ident: ident, UUID: id, Location: location,
 			MetadataLocation: location + "/metadata/00000-a.metadata.json", FormatVersion: 2, Version: 1,
 		},
 	}
@@ -176,7 +176,7 @@ func (b *bench) swap(r catalog.TableRecord) catalog.PointerChange {
 
 func (b *bench) drop(r catalog.TableRecord) {
 	b.Helper()
-	b.must(b.store.DropTable(b.Context(), catalog.TableDrop{ID: r.ID, Ident: r.Ident, Fact: b.fact("drop-table", r.Ident.String())}))
+	b.must(b.store.DropTable(b.Context(), catalog.TableDrop{ID: r.ID, Kind: catalog.KindTable, Ident: r.Ident, Fact: b.fact("drop-table", r.Ident.String())}))
 }
 
 func (b *bench) resolve(l catalog.Lookup) catalog.Resolution {
@@ -200,7 +200,7 @@ func (b *bench) load(id catalog.Identifier) *catalog.TableRecord {
 
 func (b *bench) tables(n catalog.NamespaceRecord) []string {
 	b.Helper()
-	names, err := b.store.ListTables(b.Context(), n.ID, catalog.Page{})
+	names, err := b.store.ListTables(b.Context(), n.ID, catalog.KindTable, catalog.Page{})
 	b.must(err)
 	return names
 }
@@ -239,7 +239,7 @@ func (b *bench) race(n int, fn func(i int) error) []error {
 	ready.Add(n)
 	for i := range n {
 		group.Go(func() {
-			_, err := b.store.ListTables(b.Context(), uuid.Nil, catalog.Page{})
+			_, err := b.store.ListTables(b.Context(), uuid.Nil, catalog.KindTable, catalog.Page{})
 			ready.Done()
 			<-start
 			if answers[i] = err; err == nil {

@@ -101,7 +101,7 @@ func unstorableNames(b *bench) {
 		b.refused(err, fault.NoSuchWarehouse, "")
 		b.wantStaged(catalog.Identifier{Namespace: a.Levels, Name: name})
 	}
-	names, err := b.store.ListTables(b.Context(), a.ID, catalog.Page{After: "s\x00z", Limit: 5})
+	names, err := b.store.ListTables(b.Context(), a.ID, catalog.KindTable, catalog.Page{After: "s\x00z", Limit: 5})
 	b.must(err)
 	if !slices.Equal(names, []string{"t"}) {
 		b.Errorf("after a name with U+0000: %q", names)

@@ -18,7 +18,7 @@ var resolvePromises = []promise{
 			b.Errorf("resolved %+v", res)
 		}
 		res = b.resolve(catalog.Lookup{Namespace: catalog.Namespace{"a", "b"}, Table: "t"})
-		if res.Warehouse == nil || len(res.Ancestors) != 0 || res.Namespace != nil || res.Table != nil || res.IsView {
+		if res.Warehouse == nil || len(res.Ancestors) != 0 || res.Namespace != nil || res.Table != nil || res.View != nil {
 			b.Errorf("resolved %+v", res)
 		}
 	}},
@@ -63,7 +63,7 @@ var resolvePromises = []promise{
 		a := b.namespace("a")
 		b.back.AddView(b, b.warehouse.ID, a.ID, "v")
 		res := b.resolve(catalog.Lookup{Namespace: a.Levels, Table: "v"})
-		if !res.IsView || res.Table != nil || res.Namespace == nil {
+		if res.View == nil || res.Table != nil || res.Namespace == nil {
 			b.Errorf("resolved %+v", res)
 		}
 	}},

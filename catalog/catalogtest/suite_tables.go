@@ -33,7 +33,7 @@ var tablePromises = []promise{
 			b.table(a, want[i])
 		}
 		for page := (catalog.Page{Limit: 5}); ; {
-			names, err := b.store.ListTables(b.Context(), a.ID, page)
+			names, err := b.store.ListTables(b.Context(), a.ID, catalog.KindTable, page)
 			b.must(err)
 			got = append(got, names...)
 			if len(names) < 5 {
@@ -103,7 +103,7 @@ var tablePromises = []promise{
 			b.Error("the worker would still look at it")
 		}
 		b.leavesNoTrace(func() {
-			err := b.store.DropTable(b.Context(), catalog.TableDrop{ID: made.ID, Ident: made.Ident, Fact: b.fact("drop-table", "a.t")})
+			err := b.store.DropTable(b.Context(), catalog.TableDrop{ID: made.ID, Kind: catalog.KindTable, Ident: made.Ident, Fact: b.fact("drop-table", "a.t")})
 			b.refused(err, fault.NoSuchTable, "Table does not exist: a.t")
 		})
 		again := b.table(a, "t")
@@ -117,7 +117,7 @@ func (b *bench) rename(r catalog.TableRecord, to catalog.NamespaceRecord, name s
 	f := b.fact("rename-table", r.Ident.String())
 	f.Securable = r.ID
 	return b.store.RenameTable(b.Context(), catalog.TableRename{
-		ID: r.ID, TargetNamespaceID: to.ID, Source: r.Ident,
+		ID: r.ID, Kind: catalog.KindTable, TargetNamespaceID: to.ID, Source: r.Ident,
 		Target: catalog.Identifier{Namespace: to.Levels, Name: name}, Fact: f,
 	})
 }

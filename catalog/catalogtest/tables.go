@@ -12,16 +12,20 @@ import (
 	"catalogd/internal/fault"
 )
 
-func noSuchTable(id catalog.Identifier) error {
+// missing says that a table or a view is gone.
+func missing(kind catalog.Kind, id catalog.Identifier) error {
+	if kind == catalog.KindView {
+		return fault.New(fault.NoSuchView, "View does not exist: %s", id)
+	}
 	return fault.New(fault.NoSuchTable, "Table does not exist: %s", id)
 }
 
-// ListTables gives the names of a namespace's tables.
-func (s *Store) ListTables(ctx context.Context, namespaceID uuid.UUID, p catalog.Page) ([]string, error) {
+// ListTables gives the names of a namespace's tables or of its views.
+func (s *Store) ListTables(ctx context.Context, namespaceID uuid.UUID, kind catalog.Kind, p catalog.Page) ([]string, error) {
 	var names []string
 	err := s.tx(ctx, "ListTables", func(st *state) error {
 		for _, t := range st.tables {
-			if t.NamespaceID == namespaceID && !t.view && t.Ident.Name > p.After {
+			if t.NamespaceID == namespaceID && t.Kind == kind && t.Ident.Name > p.After {
 				names = append(names, t.Ident.Name)
 			}
 		}
@@ -38,8 +42,8 @@ func (s *Store) ListTables(ctx context.Context, namespaceID uuid.UUID, p catalog
 func (s *Store) RenameTable(ctx context.Context, r catalog.TableRename) error {
 	return s.tx(ctx, "RenameTable", func(st *state) error {
 		t, ok := st.tables[r.ID]
-		if !ok || t.view {
-			return noSuchTable(r.Source)
+		if !ok || t.Kind != r.Kind {
+			return missing(r.Kind, r.Source)
 		}
 		if unstorable(r.Target.Name) {
 			return badText()
@@ -53,7 +57,7 @@ func (s *Store) RenameTable(ctx context.Context, r catalog.TableRename) error {
 				return nil
 			}
 			what := "Table"
-			if holder.view {
+			if holder.Kind == catalog.KindView {
 				what = "View"
 			}
 			return fault.New(fault.AlreadyExists, "Cannot rename %s to %s. %s already exists", r.Source, r.Target, what)
@@ -69,8 +73,8 @@ func (s *Store) RenameTable(ctx context.Context, r catalog.TableRename) error {
 func (s *Store) DropTable(ctx context.Context, d catalog.TableDrop) error {
 	return s.tx(ctx, "DropTable", func(st *state) error {
 		t, ok := st.tables[d.ID]
-		if !ok || t.view {
-			return noSuchTable(d.Ident)
+		if !ok || t.Kind != d.Kind {
+			return missing(d.Kind, d.Ident)
 		}
 		delete(st.tables, d.ID)
 		st.dropped[d.ID] = t
