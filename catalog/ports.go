@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"catalogd/authz"
+	"catalogd/internal/deflate"
 	"catalogd/vending"
 )
 
@@ -116,6 +117,8 @@ type PointerChange struct {
 	StagedUUID uuid.UUID
 	// OldLocation is set when a swap moves the table's location: the new one is reserved in the same transaction.
 	OldLocation string
+	// Packed is the text of the new metadata file, to be kept beside the pointer; the zero value keeps nothing.
+	Packed deflate.Packed
 	// Maintenance is the state of catalogd.maintenance.enabled in the new properties (nil: not set there).
 	Maintenance *bool
 	Fact        Fact
@@ -179,9 +182,6 @@ type MetadataIO interface {
 
 // Clock gives the time; tests set it.
 type Clock func() time.Time
-
-// MetadataStore keeps the metadata that pointers name now.
-type MetadataStore interface{}
 
 // IdempotencyStore keeps the outcome of mutations by their keys.
 type IdempotencyStore interface{}

@@ -137,6 +137,7 @@ func movePointers(ctx context.Context, tx pgx.Tx, changes []catalog.PointerChang
 		if c.Record.Kind == catalog.KindTable {
 			batch.Queue(sqlMarkForMaintenance, args)
 		}
+		queueMetadata(batch, c)
 		if err := queueFact(batch, c.Fact); err != nil {
 			return err
 		}

@@ -22,6 +22,7 @@ func (s *Store) CommitPointers(ctx context.Context, changes []catalog.PointerCha
 			if err := s.move(st, c); err != nil {
 				return err
 			}
+			st.keep(c)
 			if c.Record.Kind == catalog.KindTable {
 				row := st.maintenance[c.Record.ID]
 				row.enabled, row.dirty = c.Maintenance != nil && *c.Maintenance, true

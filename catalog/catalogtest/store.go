@@ -14,6 +14,7 @@ import (
 	"catalogd/auth"
 	"catalogd/authz"
 	"catalogd/catalog"
+	"catalogd/internal/deflate"
 	"catalogd/internal/fault"
 )
 
@@ -102,6 +103,7 @@ type state struct {
 	locations   map[string]locationRow // by vending.Key
 	leases      map[uuid.UUID]int64    // epochs of the jobs whose lease is held
 	maintenance map[uuid.UUID]maintenanceRow
+	metadata    map[uuid.UUID]metadataRow // by table or view
 
 	principals     map[uuid.UUID]principalRow
 	roles          map[uuid.UUID]catalog.RoleRecord
@@ -137,6 +139,11 @@ type locationRow struct {
 	owner     uuid.UUID
 }
 
+type metadataRow struct {
+	location string
+	packed   deflate.Packed
+}
+
 type maintenanceRow struct{ enabled, dirty bool }
 
 type principalRow struct {
@@ -159,6 +166,7 @@ func NewStore() *Store {
 		warehouses: map[uuid.UUID]catalog.Warehouse{}, namespaces: map[uuid.UUID]namespaceRow{},
 		tables: map[uuid.UUID]tableRow{}, dropped: map[uuid.UUID]tableRow{}, staged: map[uuid.UUID]stagedRow{},
 		locations: map[string]locationRow{}, leases: map[uuid.UUID]int64{}, maintenance: map[uuid.UUID]maintenanceRow{},
+		metadata:   map[uuid.UUID]metadataRow{},
 		principals: map[uuid.UUID]principalRow{}, roles: map[uuid.UUID]catalog.RoleRecord{},
 		principalRoles: map[membership]bool{}, catalogRoles: map[membership]bool{}, grants: map[grantRow]bool{},
 	}}
@@ -169,6 +177,7 @@ func (s state) clone() state {
 	c.warehouses, c.namespaces, c.tables = maps.Clone(s.warehouses), maps.Clone(s.namespaces), maps.Clone(s.tables)
 	c.dropped, c.staged, c.locations = maps.Clone(s.dropped), maps.Clone(s.staged), maps.Clone(s.locations)
 	c.leases, c.maintenance = maps.Clone(s.leases), maps.Clone(s.maintenance)
+	c.metadata = maps.Clone(s.metadata)
 	c.principals, c.roles = maps.Clone(s.principals), maps.Clone(s.roles)
 	c.principalRoles, c.catalogRoles = maps.Clone(s.principalRoles), maps.Clone(s.catalogRoles)
 	c.grants = maps.Clone(s.grants)
@@ -260,4 +269,25 @@ func (s *Store) RecordDenial(ctx context.Context, d catalog.Denial) error {
 		st.audit(Audit{Principal: d.Caller.Principal.Name, Operation: d.Operation, Subject: d.Subject, Reason: d.Reason})
 		return nil
 	})
+}
+
+// FindMetadata gives the copy that is kept of a table's or a view's current metadata file.
+func (s *Store) FindMetadata(ctx context.Context, id uuid.UUID, metadataLocation string) (packed deflate.Packed, found bool, err error) {
+	err = s.tx(ctx, "FindMetadata", func(st *state) error {
+		row, ok := st.metadata[id]
+		packed, found = row.packed, ok && row.location == metadataLocation
+		if !found {
+			packed = deflate.Packed{}
+		}
+		return nil
+	})
+	return packed, found, err
+}
+
+// keep follows the pointer with the copy of its metadata.
+func (st *state) keep(c catalog.PointerChange) {
+	delete(st.metadata, c.Record.ID)
+	if c.Packed.Bytes > 0 && len(c.Packed.Blocks) <= catalog.PackedBytesMax {
+		st.metadata[c.Record.ID] = metadataRow{c.Record.MetadataLocation, c.Packed}
+	}
 }

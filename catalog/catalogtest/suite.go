@@ -22,7 +22,7 @@ func Run(t *testing.T, newStore func(t *testing.T) catalog.Store) {
 	groups := map[string][]promise{
 		"Namespaces": namespacePromises, "Tables": tablePromises, "Commits": commitPromises, "Locations": locationPromises,
 		"Staged": stagedPromises, "Warehouses": warehousePromises, "Resolve": resolvePromises, "Races": racePromises,
-		"Names": namePromises,
+		"Names": namePromises, "Metadata": metadataPromises,
 	}
 	for group, promises := range groups {
 		t.Run(group, func(t *testing.T) {

@@ -77,6 +77,7 @@ func (s *Store) DropTable(ctx context.Context, d catalog.TableDrop) error {
 			return missing(d.Kind, d.Ident)
 		}
 		delete(st.tables, d.ID)
+		delete(st.metadata, d.ID)
 		st.dropped[d.ID] = t
 		for key, l := range st.locations {
 			if l.owner == d.ID {
