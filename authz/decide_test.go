@@ -165,6 +165,20 @@ func TestTable_DataNeedsDataPrivileges(t *testing.T) {
 	}
 }
 
+func TestImplying_IsWhoImplies(t *testing.T) {
+	for _, wanted := range Rows() {
+		all := Implying(wanted.Name)
+		for _, held := range Rows() {
+			if got := slices.Contains(all, held.Name); got != Implies(held.Name, wanted.Name) {
+				t.Errorf("Implying(%s) has %s: %v", wanted.Name, held.Name, got)
+			}
+		}
+	}
+	if all := Implying("NO_SUCH_PRIVILEGE"); all != nil {
+		t.Errorf("a privilege that does not exist is contained in %v", all)
+	}
+}
+
 func TestDecide_ReasonNamesPrivilegeAndSecurable(t *testing.T) {
 	path := []Securable{
 		{Kind: Root, ID: RootID},

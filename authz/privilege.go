@@ -131,6 +131,15 @@ func Implies(held, wanted Privilege) bool {
 	return ok && (held == wanted || slices.Contains(row.ImpliedBy, held))
 }
 
+// Implying gives the privilege and all that contain it.
+func Implying(wanted Privilege) []Privilege {
+	row, ok := rowOf[wanted]
+	if !ok {
+		return nil
+	}
+	return append([]Privilege{wanted}, row.ImpliedBy...)
+}
+
 var rowOf = func() map[Privilege]*Row {
 	rows := make(map[Privilege]*Row, len(table))
 	for i := range table {

@@ -104,14 +104,42 @@ func (s *Service) resolveTable(ctx context.Context, c Caller, warehouse string, 
 	if res.Table != nil {
 		return res, s.require(ctx, c, res, res.Path(), n)
 	}
-	missing := fault.New(fault.NoSuchTable, "Table does not exist: %s", id)
+	missing := KindTable.Missing(id)
 	if allowed(res, res.Path(), n.wanted) || allowed(res, res.Path(), authz.TableList) {
+		return res, missing
+	}
+	if res.View != nil && allowed(res, res.Path(), authz.ViewList) { // engines ask for the table first
 		return res, missing
 	}
 	if res.Namespace == nil && len(id.Namespace) > 1 && s.seesTable(ctx, c, warehouse, id.Namespace) {
 		return res, missing
 	}
 	return res, s.refuse(ctx, c, n, authz.Decide(res.Grants, res.Path(), n.wanted))
+}
+
+// resolveView finds a view for an operation. Engines ask for views by the names of tables and of nothing all day, also
+// for users who have no right on views, and a refusal ends their statement. So the name of a view that the caller may not
+// even list is missing, as a table's name and a free one are, to who may see anything in the namespace; to everybody else
+// all three are refused.
+func (s *Service) resolveView(ctx context.Context, c Caller, warehouse string, id Identifier, n need) (Resolution, error) {
+	res, err := s.resolve(ctx, c, Lookup{Warehouse: warehouse, Namespace: id.Namespace, Table: id.Name})
+	if err != nil {
+		return res, err
+	}
+	path := res.Path()
+	sees := allowed(res, path, n.wanted) || allowed(res, path, authz.ViewList)
+	if res.View != nil && sees {
+		return res, s.require(ctx, c, res, path, n)
+	}
+	if !sees {
+		if sees, err = s.seesInside(ctx, c, res); err != nil {
+			return res, err
+		}
+	}
+	if sees || res.Namespace == nil && len(id.Namespace) > 1 && s.seesTable(ctx, c, warehouse, id.Namespace) {
+		return res, KindView.Missing(id)
+	}
+	return res, s.refuse(ctx, c, n, authz.Decide(res.Grants, path, n.wanted))
 }
 
 // seesTable tells whether the levels name a table that the caller may load: then a probe for one of its metadata

@@ -3,11 +3,9 @@ package catalog
 import (
 	"container/list"
 	"sync"
-
-	"catalogd/catalog/commit"
 )
 
-// metadataCache keeps parsed metadata documents by metadata location. A metadata file never changes once written,
+// metadataCache keeps tables' and views' parsed metadata by metadata location. A metadata file never changes once written,
 // so an entry is never stale; what is bounded is the bytes held.
 type metadataCache struct {
 	mu       sync.Mutex
@@ -19,7 +17,7 @@ type metadataCache struct {
 
 type cacheEntry struct {
 	location string
-	document *commit.Document
+	document metadataText
 }
 
 // entryOverheadBytes stands for the index and the parsed header of a document.
@@ -29,7 +27,7 @@ func newMetadataCache(bytesMax int) *metadataCache {
 	return &metadataCache{bytesMax: bytesMax, order: list.New(), entries: map[string]*list.Element{}}
 }
 
-func (c *metadataCache) find(location string) (*commit.Document, bool) {
+func (c *metadataCache) find(location string) (metadataText, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.entries[location]
@@ -40,7 +38,7 @@ func (c *metadataCache) find(location string) (*commit.Document, bool) {
 	return e.Value.(*cacheEntry).document, true
 }
 
-func (c *metadataCache) put(location string, d *commit.Document) {
+func (c *metadataCache) put(location string, d metadataText) {
 	size := len(d.JSON()) + entryOverheadBytes
 	if size > c.bytesMax {
 		return

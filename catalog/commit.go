@@ -16,19 +16,28 @@ import (
 	"catalogd/vending"
 )
 
-// plan is what a commit came to for one table: work to do, or, with work nil, an answer that stands already.
-type plan struct {
+// metadataText is a table's or a view's metadata, as far as writing it and moving a pointer to it is concerned.
+type metadataText interface {
+	JSON() []byte
+	UUID() string
+	Location() string
+	Property(name string) (value string, ok bool)
+	Properties() map[string]string
+}
+
+// plan is what a commit came to for one table or view: work to do, or, with work nil, an answer that stands already.
+type plan[D metadataText] struct {
 	warehouse Warehouse
-	record    TableRecord
-	document  *commit.Document
+	record    TableRecord // with work: as it was; nothing for a creation
+	document  D           // as the table or view is after the commit
 	work      *pending
 }
 
-// pending is one table's new metadata on its way: first the file, then the pointer.
+// pending is one table's or view's new metadata on its way: first the file, then the pointer.
 type pending struct {
 	ident    Identifier
 	change   PointerChange
-	document *commit.Document
+	document metadataText
 	previous string // metadata location before; "" for a creation
 }
 
@@ -38,24 +47,14 @@ func (s *Service) CommitTable(ctx context.Context, c Caller, r CommitTableReques
 	// A worker's commit names the head that it was built on. It waits for nobody: while it stood behind writers whose
 	// commits will be refused, the head would move, and on a busy table it would never land.
 	if r.Fence.JobID == uuid.Nil {
-		pass, err := s.turns.take(ctx, r.Warehouse+"\x00"+r.Ident.String())
+		pass, err := s.turn(ctx, r.Warehouse, r.Ident)
 		if err != nil {
-			return LoadedTable{}, fault.Wrap(fault.CommitConflict, err, "the request ended while another commit was ahead of it")
+			return LoadedTable{}, err
 		}
 		defer pass()
 	}
-	var p plan
-	err := s.retryRaces(ctx, func() error {
-		var err error
-		if p, err = s.planCommit(ctx, c, r.Warehouse, r.Ident, r.Change); err != nil || p.work == nil {
-			return err
-		}
-		work := []pending{*p.work}
-		if err := s.writeAndMove(ctx, p.warehouse, work, r.Fence); err != nil {
-			return err
-		}
-		p.record, p.document = work[0].change.Record, work[0].document
-		return nil
+	p, err := carryOut(ctx, s, r.Fence, func() (plan[*commit.Document], error) {
+		return s.planCommit(ctx, c, r.Warehouse, r.Ident, r.Change)
 	})
 	if err != nil {
 		return LoadedTable{}, err
@@ -68,6 +67,35 @@ func (s *Service) CommitTable(ctx context.Context, c Caller, r CommitTableReques
 		MetadataLocation: p.record.MetadataLocation, Metadata: p.document.Answer(), Document: p.document, Config: config,
 		ETag: s.etag(c, p.warehouse, p.record.MetadataLocation, tagParts{snapshots: SnapshotsAll}),
 	}, nil
+}
+
+// turn waits until the commits that came earlier for the same name are through, and gives the function that lets the
+// next one go.
+func (s *Service) turn(ctx context.Context, warehouse string, id Identifier) (func(), error) {
+	pass, err := s.turns.take(ctx, warehouse+"\x00"+id.String())
+	if err != nil {
+		return nil, fault.Wrap(fault.CommitConflict, err, "the request ended while another commit was ahead of it")
+	}
+	return pass, nil
+}
+
+// carryOut plans a commit, writes it and moves its pointer, again and again while another commit is faster. What it
+// gives has the record as it is then.
+func carryOut[D metadataText](ctx context.Context, s *Service, fence Fence, planned func() (plan[D], error)) (plan[D], error) {
+	var p plan[D]
+	err := s.retryRaces(ctx, func() error {
+		var err error
+		if p, err = planned(); err != nil || p.work == nil {
+			return err
+		}
+		work := []pending{*p.work}
+		if err := s.writeAndMove(ctx, p.warehouse, work, fence); err != nil {
+			return err
+		}
+		p.record = work[0].change.Record
+		return nil
+	})
+	return p, err
 }
 
 // CommitTransaction applies changes to several tables, all or none.
@@ -122,7 +150,7 @@ func (s *Service) retryRaces(ctx context.Context, fn func() error) error {
 			return err
 		}
 		if try == commitRetriesMax {
-			return fault.Wrap(fault.CommitConflict, err, "the table changed %d times while this commit was tried: refresh and try again", try+1)
+			return fault.Wrap(fault.CommitConflict, err, "it changed %d times while this commit was tried: refresh and try again", try+1)
 		}
 		select {
 		case <-ctx.Done():
@@ -134,47 +162,50 @@ func (s *Service) retryRaces(ctx context.Context, fn func() error) error {
 }
 
 // planCommit authorises, checks and applies a change to the table as it is now. It writes nothing.
-func (s *Service) planCommit(ctx context.Context, c Caller, warehouse string, id Identifier, r commit.Request) (plan, error) {
+func (s *Service) planCommit(ctx context.Context, c Caller, warehouse string, id Identifier, r commit.Request) (plan[*commit.Document], error) {
 	if r.Creates() {
 		return s.planCreate(ctx, c, warehouse, id, r)
 	}
 	n := need{"commit-table", id.String(), authz.TableReadProperties}
 	res, err := s.resolveTable(ctx, c, warehouse, id, n)
 	if err != nil {
-		return plan{}, err
+		return plan[*commit.Document]{}, err
 	}
 	if err := s.authorizeUpdates(ctx, c, res, id, r); err != nil {
-		return plan{}, err
+		return plan[*commit.Document]{}, err
 	}
 	if err := checkProperties(r.NewProperties()); err != nil {
-		return plan{}, err
+		return plan[*commit.Document]{}, err
 	}
 	w, record := *res.Warehouse, *res.Table
 	base, err := s.document(ctx, w, record)
 	if err != nil {
-		return plan{}, err
+		return plan[*commit.Document]{}, err
 	}
-	stands := plan{warehouse: w, record: record, document: base}
+	stands := plan[*commit.Document]{warehouse: w, record: record, document: base}
 	if commit.Held(base, r) {
 		return stands, s.repeated(base, r)
 	}
 	if err := commit.Check(base, r); err != nil {
-		return plan{}, err
+		return plan[*commit.Document]{}, err
 	}
 	next, changed, err := commit.Apply(base, r, commit.Stamp{Now: s.Now(), MetadataLocation: record.MetadataLocation})
 	if err != nil {
-		return plan{}, err
+		return plan[*commit.Document]{}, err
 	}
 	if !changed {
 		return stands, nil
 	}
 	if err := checkDocument(w, next, record.Location); err != nil {
-		return plan{}, err
+		return plan[*commit.Document]{}, err
 	}
 	if err := checkReferences(r, next.Location(), record.Location); err != nil {
-		return plan{}, err
+		return plan[*commit.Document]{}, err
 	}
-	stands.work = s.swap(c, w, record, next)
+	stands.work = s.swap(c, "commit-table", w, record, next)
+	stands.work.change.Maintenance = maintenanceFlag(next)
+	stands.work.change.Record.FormatVersion = next.FormatVersion()
+	stands.document = next
 	return stands, nil
 }
 
@@ -196,17 +227,17 @@ func (s *Service) repeated(base *commit.Document, r commit.Request) error {
 		"or has been changed since: load the table to see; nothing was changed or deleted")
 }
 
-func (s *Service) swap(c Caller, w Warehouse, record TableRecord, next *commit.Document) *pending {
+// swap is the work of moving a table's or a view's pointer to its next metadata.
+func (s *Service) swap(c Caller, operation string, w Warehouse, record TableRecord, next metadataText) *pending {
 	p := &pending{ident: record.Ident, document: next, previous: record.MetadataLocation}
 	p.change = PointerChange{
-		WarehouseID: w.ID, Old: record.MetadataLocation, Maintenance: maintenanceFlag(next),
-		Fact: s.fact(c, "commit-table", record.Ident.String(), w.ID, record.ID),
+		WarehouseID: w.ID, Old: record.MetadataLocation,
+		Fact: s.fact(c, operation, record.Ident.String(), w.ID, record.ID),
 	}
 	if !samePlace(next.Location(), record.Location) {
 		p.change.OldLocation = record.Location
 	}
-	record.Location, record.FormatVersion = next.Location(), next.FormatVersion()
-	record.UUID = uuid.MustParse(next.UUID())
+	record.Location, record.UUID = next.Location(), uuid.MustParse(next.UUID())
 	record.Version++
 	p.change.Record = record
 	return p
@@ -259,7 +290,7 @@ func (s *Service) authorizeUpdates(ctx context.Context, c Caller, res Resolution
 	return nil
 }
 
-// writeAndMove writes each table's metadata file, then moves all pointers in one transaction. Once a file is being
+// writeAndMove writes each table's or view's metadata file, then moves all pointers in one transaction. Once a file is being
 // written the client's disconnect no longer matters; the work has a deadline of its own. Files are removed again
 // only when it is certain that no pointer will ever name them. The records in work get their metadata locations.
 func (s *Service) writeAndMove(ctx context.Context, w Warehouse, work []pending, fence Fence) error {
@@ -270,7 +301,7 @@ func (s *Service) writeAndMove(ctx context.Context, w Warehouse, work []pending,
 	defer cancel()
 	for i := range work {
 		p := &work[i]
-		if p.previous == "" {
+		if p.previous == "" && p.change.Record.Kind == KindTable {
 			if err := s.Metadata.PrepareTable(ctx, serverPlace(w, p.change.Record, p.document.Location())); err != nil {
 				s.removeFiles(ctx, w, work[:i])
 				return fmt.Errorf("prepare location of %s: %w", p.ident, err)
@@ -283,8 +314,8 @@ func (s *Service) writeAndMove(ctx context.Context, w Warehouse, work []pending,
 		at := serverPlace(w, p.change.Record, p.change.Record.MetadataLocation)
 		if err := s.Metadata.WriteMetadata(ctx, at, p.document.JSON()); err != nil {
 			s.removeFiles(ctx, w, work[:i])
-			return fault.Wrap(fault.Internal, err, "the metadata file of table %s could not be written, nothing changed: %s",
-				p.ident, fault.Message(err))
+			return fault.Wrap(fault.Internal, err, "the metadata file of %s %s could not be written, nothing changed: %s",
+				p.change.Record.Kind, p.ident, fault.Message(err))
 		}
 		crash.Point("commit-after-metadata")
 	}

@@ -22,7 +22,7 @@ func (s *Service) CreateTable(ctx context.Context, c Caller, r CreateTableReques
 	if err := checkProperties(r.Body.Properties); err != nil {
 		return LoadedTable{}, err
 	}
-	res, err := s.resolveForCreate(ctx, c, r.Warehouse, id, "create-table")
+	res, err := s.resolveForCreate(ctx, c, KindTable, r.Warehouse, id, "create-table")
 	if err != nil {
 		return LoadedTable{}, err
 	}
@@ -45,7 +45,11 @@ func (s *Service) CreateTable(ctx context.Context, c Caller, r CreateTableReques
 	if r.Stage {
 		return s.stageTable(ctx, c, res, stagedCreate{id, tableUUID, location, document, access})
 	}
-	record, err := s.createOnce(ctx, c, res, id, document)
+	record, err := s.createOnce(ctx, w, func() pending {
+		p := s.creation(c, "create-table", w, newTableRecord(res, id, document), document)
+		p.change.Maintenance = maintenanceFlag(document)
+		return p
+	})
 	if err != nil {
 		return LoadedTable{}, err
 	}
@@ -59,14 +63,10 @@ func (s *Service) CreateTable(ctx context.Context, c Caller, r CreateTableReques
 
 // createOnce writes the first metadata file and makes the row. An attempt whose outcome was settled as "did not land"
 // is made again, under a new commit id.
-func (s *Service) createOnce(ctx context.Context, c Caller, res Resolution, id Identifier, document *commit.Document) (TableRecord, error) {
-	w := *res.Warehouse
-	record := newRecord(res, id, document)
+func (s *Service) createOnce(ctx context.Context, w Warehouse, made func() pending) (TableRecord, error) {
+	var record TableRecord
 	err := s.retryRaces(ctx, func() error {
-		work := []pending{{ident: id, document: document, change: PointerChange{
-			Record: record, WarehouseID: w.ID, Maintenance: maintenanceFlag(document),
-			Fact: s.fact(c, "create-table", id.String(), w.ID, record.ID),
-		}}}
+		work := []pending{made()}
 		if err := s.writeAndMove(ctx, w, work, Fence{}); err != nil {
 			return err
 		}
@@ -89,8 +89,10 @@ func (s *Service) configAfterWrite(
 	return config, creds
 }
 
-// resolveForCreate finds the namespace of a table about to be made, checks the right and that the name is free.
-func (s *Service) resolveForCreate(ctx context.Context, c Caller, warehouse string, id Identifier, operation string) (Resolution, error) {
+// resolveForCreate finds the namespace of a table or view about to be made, checks the right and that the name is free.
+func (s *Service) resolveForCreate(
+	ctx context.Context, c Caller, kind Kind, warehouse string, id Identifier, operation string,
+) (Resolution, error) {
 	res, err := s.resolve(ctx, c, Lookup{Warehouse: warehouse, Namespace: id.Namespace, Table: id.Name})
 	if err != nil {
 		return res, err
@@ -99,7 +101,7 @@ func (s *Service) resolveForCreate(ctx context.Context, c Caller, warehouse stri
 	if res.Table != nil || res.View != nil {
 		path = parentPath(path)
 	}
-	n := need{operation, id.String(), authz.TableCreate}
+	n := need{operation, id.String(), rightsOf[kind].create}
 	if err := s.require(ctx, c, res, path, n); err != nil {
 		return res, err
 	}
@@ -107,9 +109,9 @@ func (s *Service) resolveForCreate(ctx context.Context, c Caller, warehouse stri
 	case res.Namespace == nil:
 		return res, fault.New(fault.NoSuchNamespace, "Namespace does not exist: %s", id.Namespace)
 	case res.View != nil:
-		return res, fault.New(fault.AlreadyExists, "View with same name already exists: %s", id)
+		return res, kind.Taken(id, KindView)
 	case res.Table != nil:
-		return res, fault.New(fault.AlreadyExists, "Table already exists: %s", id)
+		return res, kind.Taken(id, KindTable)
 	}
 	return res, nil
 }
@@ -136,12 +138,23 @@ func (s *Service) stageTable(ctx context.Context, c Caller, res Resolution, st s
 	return loaded, err
 }
 
-// newRecord is a table's row before its first metadata file has a name.
-func newRecord(res Resolution, id Identifier, d *commit.Document) TableRecord {
+// creation is the work of making a table or a view. Each call gives it a commit id of its own.
+func (s *Service) creation(c Caller, operation string, w Warehouse, record TableRecord, d metadataText) pending {
+	return pending{ident: record.Ident, document: d, change: PointerChange{
+		Record: record, WarehouseID: w.ID, Fact: s.fact(c, operation, record.Ident.String(), w.ID, record.ID),
+	}}
+}
+
+// newRecord is the row of a table or view before its first metadata file has a name.
+func newRecord(res Resolution, kind Kind, id Identifier, d metadataText, formatVersion int) TableRecord {
 	return TableRecord{
-		ID: newID(), Kind: KindTable, NamespaceID: res.Namespace.ID, Ident: id, UUID: uuid.MustParse(d.UUID()),
-		Location: d.Location(), FormatVersion: d.FormatVersion(), Version: 1,
+		ID: newID(), Kind: kind, NamespaceID: res.Namespace.ID, Ident: id, UUID: uuid.MustParse(d.UUID()),
+		Location: d.Location(), FormatVersion: formatVersion, Version: 1,
 	}
+}
+
+func newTableRecord(res Resolution, id Identifier, d *commit.Document) TableRecord {
+	return newRecord(res, KindTable, id, d, d.FormatVersion())
 }
 
 // maintenanceFlag reads the property that switches a table's maintenance on or off; nil when it says neither.
@@ -156,25 +169,25 @@ func maintenanceFlag(d *commit.Document) *bool {
 
 // planCreate is the commit of a staged create, or of a create transaction that was never staged here: the uuid and
 // location must be those of a staged create of this caller, or pass the checks of a plain create.
-func (s *Service) planCreate(ctx context.Context, c Caller, warehouse string, id Identifier, r commit.Request) (plan, error) {
+func (s *Service) planCreate(ctx context.Context, c Caller, warehouse string, id Identifier, r commit.Request) (plan[*commit.Document], error) {
 	if err := id.Validate(); err != nil {
-		return plan{}, err
+		return plan[*commit.Document]{}, err
 	}
 	if err := checkProperties(r.NewProperties()); err != nil {
-		return plan{}, err
+		return plan[*commit.Document]{}, err
 	}
-	res, err := s.resolveForCreate(ctx, c, warehouse, id, "commit-table")
+	res, err := s.resolveForCreate(ctx, c, KindTable, warehouse, id, "commit-table")
 	if err != nil {
 		return s.landedCreate(ctx, c, res, r, err)
 	}
 	w := *res.Warehouse
 	assigned, err := uuid.Parse(r.AssignedUUID())
 	if r.AssignedUUID() != "" && err != nil {
-		return plan{}, fault.New(fault.BadRequest, "assign-uuid: %q is not a UUID", r.AssignedUUID())
+		return plan[*commit.Document]{}, fault.New(fault.BadRequest, "assign-uuid: %q is not a UUID", r.AssignedUUID())
 	}
 	staged, err := s.stagedOf(ctx, c, w, id, assigned)
 	if err != nil {
-		return plan{}, err
+		return plan[*commit.Document]{}, err
 	}
 	if assigned == uuid.Nil {
 		assigned = uuid.New()
@@ -185,53 +198,50 @@ func (s *Service) planCreate(ctx context.Context, c Caller, warehouse string, id
 		location = staged.Location
 	case chosen:
 		if location, err = checkLocation(w, location); err != nil {
-			return plan{}, err
+			return plan[*commit.Document]{}, err
 		}
 	default:
 		location = defaultTableLocation(w, assigned)
 	}
 	document, err := commit.ApplyCreate(r, commit.CreateStamp{Now: s.Now(), UUID: assigned.String(), Location: location})
 	if err != nil {
-		return plan{}, fmt.Errorf("create table %s: %w", id, err)
+		return plan[*commit.Document]{}, fmt.Errorf("create table %s: %w", id, err)
 	}
 	if err := checkDocument(w, document, location); err != nil {
-		return plan{}, err
+		return plan[*commit.Document]{}, err
 	}
 	if err := checkReferences(r, document.Location()); err != nil {
-		return plan{}, err
+		return plan[*commit.Document]{}, err
 	}
-	record := newRecord(res, id, document)
-	p := pending{ident: id, document: document, change: PointerChange{
-		Record: record, WarehouseID: w.ID, Maintenance: maintenanceFlag(document),
-		Fact: s.fact(c, "commit-table", id.String(), w.ID, record.ID),
-	}}
+	p := s.creation(c, "commit-table", w, newTableRecord(res, id, document), document)
+	p.change.Maintenance = maintenanceFlag(document)
 	if staged != nil {
 		p.change.StagedUUID = staged.UUID
 	}
-	return plan{warehouse: w, work: &p}, nil
+	return plan[*commit.Document]{warehouse: w, document: document, work: &p}, nil
 }
 
 // landedCreate answers the repeat of a create that has landed: same uuid, and everything that it brought is there.
-func (s *Service) landedCreate(ctx context.Context, c Caller, res Resolution, r commit.Request, refused error) (plan, error) {
+func (s *Service) landedCreate(ctx context.Context, c Caller, res Resolution, r commit.Request, refused error) (plan[*commit.Document], error) {
 	if !fault.Is(refused, fault.AlreadyExists) || res.View != nil {
-		return plan{}, refused
+		return plan[*commit.Document]{}, refused
 	}
 	exists := fault.New(fault.AlreadyExists, "Requirement failed: table already exists")
 	if res.Table == nil || r.AssignedUUID() != res.Table.UUID.String() {
-		return plan{}, exists
+		return plan[*commit.Document]{}, exists
 	}
 	n := need{"commit-table", res.Table.Ident.String(), authz.TableReadProperties}
 	if err := s.require(ctx, c, res, res.Path(), n); err != nil {
-		return plan{}, err
+		return plan[*commit.Document]{}, err
 	}
 	document, err := s.document(ctx, *res.Warehouse, *res.Table)
 	if err != nil {
-		return plan{}, err
+		return plan[*commit.Document]{}, err
 	}
 	if r.AddsSnapshots() && !commit.Held(document, r) {
-		return plan{}, exists
+		return plan[*commit.Document]{}, exists
 	}
-	return plan{warehouse: *res.Warehouse, record: *res.Table, document: document}, s.repeated(document, r)
+	return plan[*commit.Document]{warehouse: *res.Warehouse, record: *res.Table, document: document}, s.repeated(document, r)
 }
 
 func (s *Service) stagedOf(ctx context.Context, c Caller, w Warehouse, id Identifier, assigned uuid.UUID) (*StagedTable, error) {

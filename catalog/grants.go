@@ -148,10 +148,9 @@ func (t GrantTarget) missing(res Resolution) error {
 	case t.Kind == authz.Namespace:
 		return nil
 	case t.Kind == authz.Table && res.Table == nil:
-		return fault.New(fault.NoSuchTable, "Table does not exist: %s", id)
-	case t.Kind == authz.View:
-		// Views are not served yet, so there is nothing that could be granted on.
-		return fault.New(fault.NoSuchView, "View does not exist: %s", id)
+		return KindTable.Missing(id)
+	case t.Kind == authz.View && res.View == nil:
+		return KindView.Missing(id)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ var locationProperties = []string{
 	"write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path",
 }
 
-// checkProperties refuses properties that steer clients' file layers.
+// checkProperties refuses properties of tables and views that steer clients' file layers.
 func checkProperties(properties map[string]string) error {
 	for name := range properties {
 		lower := strings.ToLower(name)
@@ -34,7 +34,7 @@ func checkProperties(properties map[string]string) error {
 		}
 		if refused {
 			return fault.New(fault.BadRequest,
-				"table property %q is refused: it would steer the storage access of everybody who reads the table", name)
+				"property %q is refused: it would steer the storage access of everybody who reads it", name)
 		}
 	}
 	return nil
@@ -84,9 +84,9 @@ func namespaceLocation(w Warehouse, n NamespaceRecord) string {
 	return w.Location + "/ns/" + n.ID.String()
 }
 
-// checkDocument holds a new metadata document against the rules for locations: the table's own must be allowed, and
+// checkDocument holds new metadata against the rules for locations: the table's or view's own must be allowed, and
 // every property that sends files somewhere must stay inside it.
-func checkDocument(w Warehouse, d *commit.Document, location string) error {
+func checkDocument(w Warehouse, d metadataText, location string) error {
 	if !samePlace(d.Location(), location) {
 		if _, err := checkLocation(w, d.Location()); err != nil {
 			return err
@@ -99,10 +99,10 @@ func checkDocument(w Warehouse, d *commit.Document, location string) error {
 		}
 		canonical, err := vending.Canonical(path)
 		if err != nil {
-			return fault.New(fault.BadRequest, "table property %s=%q is refused: %s", name, path, fault.Message(err))
+			return fault.New(fault.BadRequest, "property %s=%q is refused: %s", name, path, fault.Message(err))
 		}
 		if !vending.Within(d.Location(), canonical) {
-			return fault.New(fault.BadRequest, "table property %s=%q is refused: it lies outside the table's location %s",
+			return fault.New(fault.BadRequest, "property %s=%q is refused: it lies outside the location %s",
 				name, path, d.Location())
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"catalogd/auth"
 	"catalogd/authz"
 	"catalogd/internal/deflate"
 	"catalogd/vending"
@@ -93,11 +94,22 @@ type StagedTable struct {
 	TTL         time.Duration
 }
 
+// GrantedNames asks for the names in a namespace on which the principal's active roles hold one of the privileges by a
+// grant on the very table or view: what somebody may see who may not see all that is in the namespace.
+type GrantedNames struct {
+	Principal   auth.Principal
+	NamespaceID uuid.UUID
+	Kind        Kind // "" for both
+	Privileges  []authz.Privilege
+}
+
 // TableStore keeps tables and views, apart from moving their pointers. What is gone is fault.NoSuchTable or
 // fault.NoSuchView, by the kind.
 type TableStore interface {
 	// ListTables gives the names of a namespace's tables, or of its views, in order.
 	ListTables(ctx context.Context, namespaceID uuid.UUID, kind Kind, p Page) ([]string, error)
+	// ListGranted gives those of the names that were asked for, in order.
+	ListGranted(ctx context.Context, g GrantedNames, p Page) ([]string, error)
 	// RenameTable: fault.AlreadyExists when a table or view has the name.
 	RenameTable(ctx context.Context, r TableRename) error
 	// DropTable keeps the location reserved; a table or view of the same name may take it.

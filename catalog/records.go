@@ -37,15 +37,6 @@ type NamespaceRecord struct {
 	Version    int64
 }
 
-// Kind tells tables from views: both take their names from one space.
-type Kind string
-
-// The kinds of things that a namespace holds.
-const (
-	KindTable Kind = "table"
-	KindView  Kind = "view"
-)
-
 // TableRecord is a table's or a view's row: the pointer and what is queried beside it.
 type TableRecord struct {
 	ID               uuid.UUID // the row's, stays over renames

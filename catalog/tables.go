@@ -15,19 +15,7 @@ import (
 
 // ListTables gives the tables of a namespace by name.
 func (s *Service) ListTables(ctx context.Context, c Caller, warehouse string, ns Namespace, p Page) ([]Identifier, error) {
-	res, err := s.resolveNamespace(ctx, c, warehouse, ns, need{"list-tables", ns.String(), authz.TableList})
-	if err != nil {
-		return nil, err
-	}
-	names, err := s.Store.ListTables(ctx, res.Namespace.ID, KindTable, p)
-	if err != nil {
-		return nil, fmt.Errorf("list tables of %s: %w", ns, err)
-	}
-	out := make([]Identifier, len(names))
-	for i, name := range names {
-		out[i] = Identifier{Namespace: ns, Name: name}
-	}
-	return out, nil
+	return s.listKind(ctx, c, KindTable, warehouse, ns, p)
 }
 
 // TableExists is nil when the table is there and the caller may list it.
@@ -68,22 +56,30 @@ func (s *Service) LoadTable(ctx context.Context, c Caller, r LoadTableRequest) (
 	return loaded, err
 }
 
-// document reads a table's metadata, from memory when it is there.
+// document gives a table's metadata.
 func (s *Service) document(ctx context.Context, w Warehouse, record TableRecord) (*commit.Document, error) {
-	if d, ok := s.cache.find(record.MetadataLocation); ok {
-		return d, nil
+	return current(ctx, s, w, record, commit.Parse)
+}
+
+// current gives the metadata of a table or a view, from memory when it is there.
+func current[D metadataText](ctx context.Context, s *Service, w Warehouse, record TableRecord, parse func([]byte) (D, error)) (D, error) {
+	var none D
+	if found, ok := s.cache.find(record.MetadataLocation); ok {
+		if d, ok := found.(D); ok {
+			return d, nil
+		}
 	}
 	raw, err := s.Metadata.ReadMetadata(ctx, serverPlace(w, record, record.MetadataLocation))
 	if err != nil {
-		return nil, fmt.Errorf("read metadata of %s: %w", record.Ident, err)
+		return none, fmt.Errorf("read metadata of %s: %w", record.Ident, err)
 	}
-	d, err := commit.Parse(raw)
+	d, err := parse(raw)
 	if err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "the metadata file of table %s cannot be read: %s",
-			record.Ident, fault.Message(err))
+		return none, fault.Wrap(fault.Internal, err, "the metadata file of %s %s cannot be read: %s",
+			record.Kind, record.Ident, fault.Message(err))
 	}
 	if err := matchesRecord(d, record); err != nil {
-		return nil, err
+		return none, err
 	}
 	s.cache.put(record.MetadataLocation, d)
 	return d, nil
@@ -91,12 +87,12 @@ func (s *Service) document(ctx context.Context, w Warehouse, record TableRecord)
 
 // matchesRecord refuses a metadata file that says something else than the catalog: whoever may write a table's files
 // could else replace it and send the table's readers elsewhere.
-func matchesRecord(d *commit.Document, record TableRecord) error {
+func matchesRecord(d metadataText, record TableRecord) error {
 	if strings.EqualFold(d.UUID(), record.UUID.String()) && samePlace(d.Location(), record.Location) && checkProperties(d.Properties()) == nil {
 		return nil
 	}
-	return fault.New(fault.Validation, "the metadata file of table %s was changed outside the catalog: its uuid, its location "+
-		"or its properties are not those that were committed; restore %s", record.Ident, record.MetadataLocation)
+	return fault.New(fault.Validation, "the metadata file of %s %s was changed outside the catalog: its uuid, its location "+
+		"or its properties are not those that were committed; restore %s", record.Kind, record.Ident, record.MetadataLocation)
 }
 
 // serverPlace is a file of a table as the server itself reaches it: with a scope of that table, nothing wider.
@@ -140,7 +136,7 @@ func (s *Service) DropTable(ctx context.Context, c Caller, r DropTableRequest) e
 	return nil
 }
 
-// RenameTableRequest moves a name, within a warehouse.
+// RenameTableRequest moves the name of a table or a view, within a warehouse.
 type RenameTableRequest struct {
 	Warehouse string
 	From, To  Identifier
@@ -148,27 +144,7 @@ type RenameTableRequest struct {
 
 // RenameTable gives a table another name. No file moves; uuid, location and grants stay.
 func (s *Service) RenameTable(ctx context.Context, c Caller, r RenameTableRequest) error {
-	if err := r.To.Validate(); err != nil {
-		return err
-	}
-	source, err := s.resolveTable(ctx, c, r.Warehouse, r.From, need{"rename-table", r.From.String(), authz.TableDrop})
-	if err != nil {
-		return err
-	}
-	target, err := s.resolveNamespace(ctx, c, r.Warehouse, r.To.Namespace,
-		need{"rename-table", r.To.String(), authz.TableCreate})
-	if err != nil {
-		return err
-	}
-	f := s.fact(c, "rename-table", r.From.String(), source.Warehouse.ID, source.Table.ID)
-	f.Details = map[string]any{"to": r.To.String()}
-	err = s.Store.RenameTable(ctx, TableRename{
-		ID: source.Table.ID, Kind: KindTable, TargetNamespaceID: target.Namespace.ID, Source: r.From, Target: r.To, Fact: f,
-	})
-	if err != nil {
-		return fmt.Errorf("rename table %s: %w", r.From, err)
-	}
-	return nil
+	return s.renameKind(ctx, c, KindTable, r)
 }
 
 // ReportMetrics takes a client's scan or commit report. Nothing in it is trusted.

@@ -182,28 +182,16 @@ func whyNotMoved(ctx context.Context, tx pgx.Tx, c catalog.PointerChange) error 
 		case err != nil:
 			return err
 		}
-		return taken(c.Record, kind)
+		return c.Record.Kind.Taken(c.Record.Ident, kind)
 	}
 	err := tx.QueryRow(ctx, sqlFindKind, pgx.NamedArgs{"id": c.Record.ID}).Scan(&kind)
 	if noRows(err) {
-		return missing(c.Record.Kind, c.Record.Ident)
+		return c.Record.Kind.Missing(c.Record.Ident)
 	}
 	if err != nil {
 		return err
 	}
 	return fault.New(fault.CommitRace, "%s %s was changed by another commit", c.Record.Kind, c.Record.Ident)
-}
-
-// taken says that a new table's or view's name has a holder of some kind already.
-func taken(r catalog.TableRecord, holder catalog.Kind) error {
-	what := "Table"
-	if holder == catalog.KindView {
-		what = "View"
-	}
-	if holder != r.Kind {
-		what += " with same name"
-	}
-	return fault.New(fault.AlreadyExists, "%s already exists: %s", what, r.Ident)
 }
 
 const sqlAbandonCommit = `

@@ -14,6 +14,15 @@ import (
 	"catalogd/catalog"
 )
 
+// activeRoles are the principal roles that the caller has and that its token makes active.
+const activeRoles = `active AS (
+    SELECT principal_roles.id, principal_roles.name
+    FROM principal_role_members
+    JOIN principal_roles ON principal_roles.id = principal_role_members.principal_role_id
+    WHERE principal_role_members.principal_id = @principal::uuid
+      AND (@all_roles::boolean OR principal_roles.name = ANY (@roles::text[]))
+)`
+
 // One statement, so that what is there and what the caller may do belong to one moment. A name wins over an id that
 // reads the same. Levels are matched prefix by prefix through the index of namespaces_levels_key.
 const sqlResolve = `
@@ -34,13 +43,7 @@ WITH w AS (
     FROM n
     JOIN tables ON tables.namespace_id = n.id
     WHERE n.depth = cardinality(@levels::text[]) AND tables.name = @table::text
-), active AS (
-    SELECT principal_roles.id, principal_roles.name
-    FROM principal_role_members
-    JOIN principal_roles ON principal_roles.id = principal_role_members.principal_role_id
-    WHERE principal_role_members.principal_id = @principal::uuid
-      AND (@all_roles::boolean OR principal_roles.name = ANY (@roles::text[]))
-), acting AS (
+), ` + activeRoles + `, acting AS (
     SELECT active.id, active.name FROM active
     UNION
     SELECT catalog_roles.id, catalog_roles.name

@@ -18,11 +18,42 @@ LIMIT @limit::bigint`
 
 // ListTables gives the names of a namespace's tables or of its views.
 func (s *Store) ListTables(ctx context.Context, namespaceID uuid.UUID, kind catalog.Kind, p catalog.Page) ([]string, error) {
-	var names []string
-	err := s.read(ctx, func(q querier) error {
-		rows, err := q.Query(ctx, sqlListTables, pgx.NamedArgs{
-			"namespace": namespaceID, "kind": kind, "after": after(p.After), "limit": limit(p),
-		})
+	return s.listNames(ctx, sqlListTables, pgx.NamedArgs{
+		"namespace": namespaceID, "kind": kind, "after": after(p.After), "limit": limit(p),
+	})
+}
+
+// Roles of other warehouses can hold nothing here, so the warehouse is not asked for.
+const sqlListGranted = `
+WITH ` + activeRoles + `, acting AS (
+    SELECT active.id FROM active
+    UNION
+    SELECT catalog_role_members.catalog_role_id
+    FROM active
+    JOIN catalog_role_members ON catalog_role_members.principal_role_id = active.id
+)
+SELECT tables.name FROM tables
+WHERE tables.namespace_id = @namespace AND (@kind::text = '' OR tables.kind = @kind::text) AND tables.name > @after
+  AND EXISTS (
+      SELECT 1 FROM grants JOIN acting ON acting.id = grants.role_id
+      WHERE grants.securable_id = tables.id AND grants.securable_kind = tables.kind
+        AND grants.privilege = ANY (@privileges::text[]))
+ORDER BY tables.name
+LIMIT @limit::bigint`
+
+// ListGranted gives the names of what the principal has a right on by a grant on that very thing.
+func (s *Store) ListGranted(ctx context.Context, g catalog.GrantedNames, p catalog.Page) ([]string, error) {
+	args := resolveArgs(catalog.Lookup{Principal: g.Principal})
+	return s.listNames(ctx, sqlListGranted, pgx.NamedArgs{
+		"principal": args["principal"], "all_roles": args["all_roles"], "roles": args["roles"],
+		"namespace": g.NamespaceID, "kind": string(g.Kind), "privileges": g.Privileges,
+		"after": after(p.After), "limit": limit(p),
+	})
+}
+
+func (s *Store) listNames(ctx context.Context, statement string, args pgx.NamedArgs) (names []string, err error) {
+	err = s.read(ctx, func(q querier) error {
+		rows, err := q.Query(ctx, statement, args)
 		if err != nil {
 			return err
 		}
@@ -64,19 +95,19 @@ func (s *Store) RenameTable(ctx context.Context, r catalog.TableRename) error {
 		case err == nil && holder == r.ID:
 			return nil
 		case err == nil:
-			return renameClash(r, kind)
+			return kind.NotRenamed(r.Source, r.Target)
 		case !noRows(err):
 			return err
 		}
 		tag, err := tx.Exec(ctx, sqlRenameTable, args)
 		if violates(err, "tables_name_key") {
-			return renameClash(r, catalog.KindTable) // taken in this moment; by what, the broken transaction cannot ask
+			return r.Kind.NotRenamed(r.Source, r.Target) // taken in this moment; by what, the broken transaction cannot ask
 		}
 		if err != nil {
 			return err
 		}
 		if tag.RowsAffected() == 0 {
-			return missing(r.Kind, r.Source)
+			return r.Kind.Missing(r.Source)
 		}
 		return writeFact(ctx, tx, r.Fact)
 	})
@@ -88,7 +119,7 @@ func lockRename(ctx context.Context, tx pgx.Tx, r catalog.TableRename, args pgx.
 		return err
 	}
 	if !exists {
-		return missing(r.Kind, r.Source)
+		return r.Kind.Missing(r.Source)
 	}
 	var target uuid.UUID
 	err := tx.QueryRow(ctx, sqlLockRenameTarget, args).Scan(&target)
@@ -96,22 +127,6 @@ func lockRename(ctx context.Context, tx pgx.Tx, r catalog.TableRename, args pgx.
 		return fault.New(fault.NoSuchNamespace, "Namespace does not exist: %s", r.Target.Namespace)
 	}
 	return err
-}
-
-func renameClash(r catalog.TableRename, kind catalog.Kind) error {
-	what := "Table"
-	if kind == catalog.KindView {
-		what = "View"
-	}
-	return fault.New(fault.AlreadyExists, "Cannot rename %s to %s. %s already exists", r.Source, r.Target, what)
-}
-
-// missing says that a table or a view is gone.
-func missing(kind catalog.Kind, id catalog.Identifier) error {
-	if kind == catalog.KindView {
-		return fault.New(fault.NoSuchView, "View does not exist: %s", id)
-	}
-	return fault.New(fault.NoSuchTable, "Table does not exist: %s", id)
 }
 
 const sqlDropTable = `
@@ -138,7 +153,7 @@ func (s *Store) DropTable(ctx context.Context, d catalog.TableDrop) error {
 			return err
 		}
 		if tag.RowsAffected() == 0 {
-			return missing(d.Kind, d.Ident)
+			return d.Kind.Missing(d.Ident)
 		}
 		for _, statement := range []string{sqlKeepDroppedLocations, sqlDeleteGrantsOn, sqlDeleteTableMaintenance} {
 			if _, err := tx.Exec(ctx, statement, args); err != nil {

@@ -72,7 +72,7 @@ func (s *Store) move(st *state, c catalog.PointerChange) error {
 	t, ok := st.tables[c.Record.ID]
 	switch {
 	case !ok || t.warehouse != c.WarehouseID:
-		return missing(c.Record.Kind, c.Record.Ident)
+		return c.Record.Kind.Missing(c.Record.Ident)
 	case t.MetadataLocation != c.Old || t.Kind != c.Record.Kind:
 		return fault.New(fault.CommitRace, "%s %s was changed by another commit", c.Record.Kind, c.Record.Ident)
 	}
@@ -91,7 +91,7 @@ func (st *state) create(c catalog.PointerChange) error {
 		return noSuchNamespace(c.Record.Ident.Namespace.String())
 	}
 	if holder, taken := st.tableAt(n.ID, c.Record.Ident.Name); taken {
-		return alreadyThere(c.Record, holder.Kind)
+		return c.Record.Kind.Taken(c.Record.Ident, holder.Kind)
 	}
 	row := tableRow{TableRecord: c.Record, warehouse: c.WarehouseID}
 	row.Version = 1
@@ -116,16 +116,4 @@ func (s *Store) CommitLanded(ctx context.Context, commitID uuid.UUID) (bool, err
 		return false, err
 	}
 	return landed, nil
-}
-
-// alreadyThere says that a new table's or view's name has a holder of some kind already.
-func alreadyThere(r catalog.TableRecord, holder catalog.Kind) error {
-	what := "Table"
-	if holder == catalog.KindView {
-		what = "View"
-	}
-	if holder != r.Kind {
-		what += " with same name"
-	}
-	return fault.New(fault.AlreadyExists, "%s already exists: %s", what, r.Ident)
 }

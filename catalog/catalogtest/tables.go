@@ -12,20 +12,34 @@ import (
 	"catalogd/internal/fault"
 )
 
-// missing says that a table or a view is gone.
-func missing(kind catalog.Kind, id catalog.Identifier) error {
-	if kind == catalog.KindView {
-		return fault.New(fault.NoSuchView, "View does not exist: %s", id)
-	}
-	return fault.New(fault.NoSuchTable, "Table does not exist: %s", id)
-}
-
 // ListTables gives the names of a namespace's tables or of its views.
 func (s *Store) ListTables(ctx context.Context, namespaceID uuid.UUID, kind catalog.Kind, p catalog.Page) ([]string, error) {
-	var names []string
-	err := s.tx(ctx, "ListTables", func(st *state) error {
+	return s.listNames(ctx, "ListTables", p, func(_ *state, t tableRow) bool {
+		return t.NamespaceID == namespaceID && t.Kind == kind
+	})
+}
+
+// ListGranted gives the names of what the principal has a right on by a grant on that very thing.
+func (s *Store) ListGranted(ctx context.Context, g catalog.GrantedNames, p catalog.Page) ([]string, error) {
+	return s.listNames(ctx, "ListGranted", p, func(st *state, t tableRow) bool {
+		if t.NamespaceID != g.NamespaceID || g.Kind != "" && t.Kind != g.Kind {
+			return false
+		}
+		roles := st.withCatalogRoles(st.activeRoles(g.Principal), t.warehouse)
+		for row := range st.grants {
+			_, acts := roles[row.role]
+			if acts && row.securable == t.ID && string(row.kind) == string(t.Kind) && slices.Contains(g.Privileges, row.privilege) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (s *Store) listNames(ctx context.Context, method string, p catalog.Page, in func(*state, tableRow) bool) (names []string, err error) {
+	err = s.tx(ctx, method, func(st *state) error {
 		for _, t := range st.tables {
-			if t.NamespaceID == namespaceID && t.Kind == kind && t.Ident.Name > p.After {
+			if t.Ident.Name > p.After && in(st, t) {
 				names = append(names, t.Ident.Name)
 			}
 		}
@@ -43,7 +57,7 @@ func (s *Store) RenameTable(ctx context.Context, r catalog.TableRename) error {
 	return s.tx(ctx, "RenameTable", func(st *state) error {
 		t, ok := st.tables[r.ID]
 		if !ok || t.Kind != r.Kind {
-			return missing(r.Kind, r.Source)
+			return r.Kind.Missing(r.Source)
 		}
 		if unstorable(r.Target.Name) {
 			return badText()
@@ -56,11 +70,7 @@ func (s *Store) RenameTable(ctx context.Context, r catalog.TableRename) error {
 			if holder.ID == r.ID {
 				return nil
 			}
-			what := "Table"
-			if holder.Kind == catalog.KindView {
-				what = "View"
-			}
-			return fault.New(fault.AlreadyExists, "Cannot rename %s to %s. %s already exists", r.Source, r.Target, what)
+			return holder.Kind.NotRenamed(r.Source, r.Target)
 		}
 		t.NamespaceID, t.Version = r.TargetNamespaceID, t.Version+1
 		t.Ident = catalog.Identifier{Namespace: n.Levels, Name: r.Target.Name}
@@ -74,7 +84,7 @@ func (s *Store) DropTable(ctx context.Context, d catalog.TableDrop) error {
 	return s.tx(ctx, "DropTable", func(st *state) error {
 		t, ok := st.tables[d.ID]
 		if !ok || t.Kind != d.Kind {
-			return missing(d.Kind, d.Ident)
+			return d.Kind.Missing(d.Ident)
 		}
 		delete(st.tables, d.ID)
 		delete(st.metadata, d.ID)

@@ -37,8 +37,14 @@ func fileNumber(location string) int {
 	return int(n)
 }
 
-// MetadataFolder gives where a table's metadata files lie, without trailing slash.
-func MetadataFolder(d *Document) string {
+// Placed is the metadata of a table or of a view.
+type Placed interface {
+	Location() string
+	Property(name string) (value string, ok bool)
+}
+
+// MetadataFolder gives where a table's or a view's metadata files lie, without trailing slash.
+func MetadataFolder(d Placed) string {
 	if path, set := d.Property(metadataPathProperty); set && path != "" {
 		return stripSlashes(path)
 	}
