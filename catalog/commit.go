@@ -307,9 +307,8 @@ func (s *Service) writeAndMove(ctx context.Context, w Warehouse, work []pending,
 				return fmt.Errorf("prepare location of %s: %w", p.ident, err)
 			}
 		}
-		codec, _ := p.document.Property("write.metadata.compression-codec")
 		p.change.Record.MetadataLocation = commit.MetadataFolder(p.document) + "/" +
-			commit.FileName(p.previous, uuid.NewString(), codec == "gzip")
+			commit.FileName(p.previous, uuid.NewString(), commit.Compressed(p.document))
 		crash.Point("commit-before-metadata")
 		at := serverPlace(w, p.change.Record, p.change.Record.MetadataLocation)
 		if err := s.Metadata.WriteMetadata(ctx, at, p.document.JSON()); err != nil {

@@ -49,10 +49,7 @@ func DecodeCreate(body []byte) (CreateRequest, error) {
 }
 
 func decodeCreate(body []byte) (r CreateRequest, err error) {
-	if err := checkText(body); err != nil {
-		return r, err
-	}
-	o, err := parseObject(trimSpace(body), "the request", nil)
+	o, err := requestObject(body)
 	if err != nil {
 		return r, err
 	}
@@ -84,16 +81,8 @@ func decodeCreate(body []byte) (r CreateRequest, err error) {
 			return r, err
 		}
 	}
-	r.Properties = map[string]string{}
-	if o.get("properties") != nil {
-		if r.properties, err = parseProperties(o.get("properties"), "properties"); err != nil {
-			return r, err
-		}
-		for _, p := range r.properties {
-			r.Properties[p.name] = p.value
-		}
-	}
-	return r, nil
+	r.properties, r.Properties, err = createProperties(o)
+	return r, err
 }
 
 // newDraft starts a draft of a table that does not exist.

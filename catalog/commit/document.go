@@ -105,23 +105,10 @@ func (d *Document) LastSequenceNumber() int64 { return d.lastSequence }
 func (d *Document) NextRowID() int64 { return d.nextRow }
 
 // Properties gives a copy of the table's properties.
-func (d *Document) Properties() map[string]string {
-	values := make(map[string]string, len(d.properties))
-	for _, m := range d.properties {
-		value, _ := unquote(m.value) // checked when the document was read
-		values[string(m.name)] = string(value)
-	}
-	return values
-}
+func (d *Document) Properties() map[string]string { return d.properties.stringValues() }
 
 // Property gives one property and whether it is set.
-func (d *Document) Property(name string) (string, bool) {
-	if text := d.properties.raw(name); text != nil {
-		value, _ := unquote(text)
-		return string(value), true
-	}
-	return "", false
-}
+func (d *Document) Property(name string) (string, bool) { return d.properties.stringValue(name) }
 
 // CurrentSnapshotID gives the head of main; false when the table is empty.
 func (d *Document) CurrentSnapshotID() (int64, bool) { return d.current, d.hasCurrent }

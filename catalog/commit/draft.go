@@ -1,10 +1,6 @@
 package commit
 
-import (
-	"strings"
-
-	"catalogd/internal/fault"
-)
+import "catalogd/internal/fault"
 
 // change is one decoded update.
 type change interface {
@@ -27,9 +23,7 @@ type draft struct {
 	schemas, specs, orders             list
 	schemaMoved, specMoved, orderMoved bool // the current or default one is another, or new
 
-	properties      map[string]string // as they are now; nil until first asked for
-	newProperties   []string          // names that the base does not have, in order
-	propertiesMoved bool
+	properties      propertySet
 	refs            []namedRef
 	refsChanged     bool
 	current         int64
@@ -72,6 +66,7 @@ func draftOf(base *Document, now int64) *draft {
 		orders:  list{parts: base.orders, selected: base.defaultOrder, added: noneAdded},
 		refs:    append([]namedRef(nil), base.refs...),
 		current: base.current, hasCurrent: base.hasCurrent,
+		properties: propertySet{base: base.properties},
 	}
 	d.statistics = keyed[int64]{name: keyStatistics, text: base.statistics, keyOf: snapshotKey}
 	d.partitionStats = keyed[int64]{name: keyPartitionStats, text: base.partitionStats, keyOf: snapshotKey}
@@ -195,61 +190,4 @@ func (d *draft) currentSchema() (*schema, error) {
 		return nil, fault.New(fault.Validation, "%v", err)
 	}
 	return &s, nil
-}
-
-// property gives a property as it is at this point of the request.
-func (d *draft) property(name string) (string, bool) {
-	if d.properties == nil {
-		d.properties = map[string]string{}
-		if d.base != nil {
-			d.properties = d.base.Properties()
-		}
-	}
-	value, set := d.properties[name]
-	return value, set
-}
-
-func (d *draft) setProperty(name, value string) {
-	old, set := d.property(name)
-	if set && old == value {
-		return
-	}
-	if !set {
-		d.newProperties = append(d.newProperties, name)
-	}
-	d.properties[name] = value
-	d.propertiesMoved, d.changed = true, true
-}
-
-func (d *draft) removeProperty(name string) {
-	if _, set := d.property(name); set {
-		delete(d.properties, name)
-		d.propertiesMoved, d.changed = true, true
-	}
-}
-
-// reserved are the names that Iceberg keeps for facts of the table itself; they are never stored.
-var reserved = []string{
-	"format-version", "uuid", "snapshot-count", "current-snapshot-id", "current-snapshot-summary",
-	"current-snapshot-timestamp-ms", "current-schema", "default-partition-spec", "default-sort-order",
-}
-
-func isReserved(property string) bool { return contains(reserved, []byte(property)) }
-
-// retryPrefix begins the properties that every Java client reads as numbers; it dies on anything else.
-const retryPrefix = "commit.retry."
-
-func checkProperty(name, value string) error {
-	if !strings.HasPrefix(name, retryPrefix) {
-		return nil
-	}
-	switch strings.TrimPrefix(name, retryPrefix) {
-	case "num-retries", "min-wait-ms", "max-wait-ms", "total-timeout-ms":
-	default:
-		return nil
-	}
-	if n, err := longOf([]byte(value), name); err != nil || n < 0 || n > 1<<31-1 {
-		return fault.New(fault.Validation, "Table property %s must be an integer of at least 0, not %q", name, value)
-	}
-	return nil
 }

@@ -6,8 +6,22 @@ import (
 	"strings"
 )
 
-// metadataPathProperty moves a table's metadata files.
-const metadataPathProperty = "write.metadata.path"
+// Properties that say where and how metadata files are written.
+const (
+	metadataPathProperty  = "write.metadata.path"
+	metadataCodecProperty = "write.metadata.compression-codec"
+	codecGzip             = "gzip"
+	codecNone             = "none"
+)
+
+// Metadata is what the documents of tables and views have in common.
+type Metadata interface {
+	JSON() []byte
+	UUID() string
+	Location() string
+	Property(name string) (string, bool)
+	Properties() map[string]string
+}
 
 // FileName gives the name of the next metadata file: a number one above that in the previous file's name, and a
 // uuid that makes it unique. The first file has number 0; after a name without a readable number comes 1.
@@ -37,16 +51,20 @@ func fileNumber(location string) int {
 	return int(n)
 }
 
-// Placed is the metadata of a table or of a view.
-type Placed interface {
-	Location() string
-	Property(name string) (value string, ok bool)
-}
-
-// MetadataFolder gives where a table's or a view's metadata files lie, without trailing slash.
-func MetadataFolder(d Placed) string {
-	if path, set := d.Property(metadataPathProperty); set && path != "" {
+// MetadataFolder gives where the metadata files of a table or view lie, without trailing slash.
+func MetadataFolder(m Metadata) string {
+	if path, set := m.Property(metadataPathProperty); set && path != "" {
 		return stripSlashes(path)
 	}
-	return d.Location() + "/metadata"
+	return m.Location() + "/metadata"
+}
+
+// Compressed tells whether the document's file is to be written with gzip: what its property says, else what Java
+// does, which compresses views and leaves tables plain. Answers to clients are not concerned.
+func Compressed(m Metadata) bool {
+	if codec, set := m.Property(metadataCodecProperty); set {
+		return strings.EqualFold(codec, codecGzip)
+	}
+	_, isView := m.(*View)
+	return isView
 }

@@ -288,19 +288,8 @@ func (d *Document) readOrders(o object) (err error) {
 }
 
 func (d *Document) readProperties(o object) (err error) {
-	text := o.get(keyProperties)
-	if text == nil {
-		return nil
-	}
-	if d.properties, err = parseObject(text, keyProperties, nil); err != nil {
-		return err
-	}
-	for _, m := range d.properties {
-		if m.value[0] != '"' {
-			return shapef("property %q must be a string, not %s", m.name, kindOf(m.value))
-		}
-	}
-	return nil
+	d.properties, err = parsePropertyMembers(o)
+	return err
 }
 
 func (d *Document) readSnapshots(o object) (err error) {

@@ -138,7 +138,7 @@ func (d *draft) metadataLogText(previous string) ([]byte, error) {
 }
 
 func (d *draft) previousVersionsMax() int {
-	text, _ := d.property(previousVersionsProperty)
+	text, _ := d.properties.get(previousVersionsProperty)
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
 		return previousVersionsDefault

@@ -13,7 +13,7 @@ const (
 	updatesMax      = 200_000 // of all tables of a call together
 )
 
-// Identifier names a table in a request's body.
+// Identifier names a table or view in a request's body.
 type Identifier struct {
 	Namespace []string
 	Name      string
@@ -25,7 +25,7 @@ type Requirement struct {
 	check func(*Document) error
 }
 
-// Update is one change of the table. It never changes itself, so a request can be applied again to a newer base.
+// Update is one change of the table or view. It never changes itself, so a request can be applied again to a newer base.
 type Update struct {
 	Action string // lower case
 	change change
@@ -49,10 +49,7 @@ func DecodeRequest(body []byte) (Request, error) {
 
 // DecodeTransaction reads the body of a commitTransaction call. Every change names its table, none twice.
 func DecodeTransaction(body []byte) ([]Request, error) {
-	if err := checkText(body); err != nil {
-		return nil, malformed(err)
-	}
-	o, err := parseObject(trimSpace(body), "the request", nil)
+	o, err := requestObject(body)
 	if err != nil {
 		return nil, malformed(err)
 	}
@@ -124,15 +121,8 @@ func decodeRequest(text []byte, updatesLeft int) (r Request, err error) {
 			return r, malformed(err)
 		}
 	}
-	updates, err := o.listUpTo("updates", updatesLeft)
-	if err != nil {
+	if r.Updates, err = parseUpdates(o, updatesLeft, updates); err != nil {
 		return r, malformed(err)
-	}
-	r.Updates = make([]Update, len(updates))
-	for i, text := range updates {
-		if r.Updates[i], err = parseUpdate(text); err != nil {
-			return r, malformed(err)
-		}
 	}
 	return r, r.checkCreates()
 }
@@ -165,7 +155,23 @@ func parseIdentifier(text []byte) (*Identifier, error) {
 	return &i, nil
 }
 
-func parseUpdate(text []byte) (Update, error) {
+// parseUpdates reads the updates of a request, which may have so many.
+func parseUpdates(o object, countMax int, known map[string]func(object) (change, error)) ([]Update, error) {
+	texts, err := o.listUpTo("updates", countMax)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Update, len(texts))
+	for i, text := range texts {
+		if list[i], err = parseUpdate(text, known); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// parseUpdate reads an update whose action is in the table of actions.
+func parseUpdate(text []byte, known map[string]func(object) (change, error)) (Update, error) {
 	var buf [12]member
 	o, err := parseObject(text, "an update", buf[:0])
 	if err != nil {
@@ -176,8 +182,8 @@ func parseUpdate(text []byte) (Update, error) {
 		return Update{}, err
 	}
 	u := Update{Action: strings.ToLower(action)}
-	decode, known := updates[u.Action]
-	if !known {
+	decode := known[u.Action]
+	if decode == nil {
 		return Update{}, shapef("unknown update action %q", action)
 	}
 	if u.change, err = decode(o); err != nil {
@@ -197,9 +203,11 @@ func (r Request) Creates() bool {
 }
 
 // Actions gives the updates' action names in order, for authorisation.
-func (r Request) Actions() []string {
-	actions := make([]string, len(r.Updates))
-	for i, u := range r.Updates {
+func (r Request) Actions() []string { return actionsOf(r.Updates) }
+
+func actionsOf(updates []Update) []string {
+	actions := make([]string, len(updates))
+	for i, u := range updates {
 		actions[i] = u.Action
 	}
 	return actions
@@ -217,9 +225,11 @@ func (r Request) AssignedUUID() string {
 }
 
 // NewLocation gives the location of the last set-location, without trailing slashes.
-func (r Request) NewLocation() (string, bool) {
+func (r Request) NewLocation() (string, bool) { return newLocationOf(r.Updates) }
+
+func newLocationOf(updates []Update) (string, bool) {
 	location, found := "", false
-	for _, u := range r.Updates {
+	for _, u := range updates {
 		if c, is := u.change.(setLocation); is {
 			location, found = string(c), true
 		}
@@ -228,9 +238,11 @@ func (r Request) NewLocation() (string, bool) {
 }
 
 // NewProperties gives what all set-properties together set.
-func (r Request) NewProperties() map[string]string {
+func (r Request) NewProperties() map[string]string { return newPropertiesOf(r.Updates) }
+
+func newPropertiesOf(updates []Update) map[string]string {
 	merged := map[string]string{}
-	for _, u := range r.Updates {
+	for _, u := range updates {
 		c, is := u.change.(setProperties)
 		if !is {
 			continue

@@ -7,7 +7,7 @@ import (
 	"catalogd/internal/fault"
 )
 
-// updates is the table of update actions: how each is read. Views' actions are not here: no table can take them.
+// updates is the table of update actions of tables: how each is read. viewUpdates is that of views.
 var updates = map[string]func(object) (change, error){
 	"assign-uuid":                 decodeAssignUUID,
 	"upgrade-format-version":      decodeUpgrade,
@@ -139,7 +139,7 @@ func (c setProperties) apply(d *draft) error {
 		if err := checkProperty(p.name, p.value); err != nil {
 			return err
 		}
-		d.setProperty(p.name, p.value)
+		d.changed = d.properties.set(p.name, p.value) || d.changed
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func decodeRemoveProperties(o object) (change, error) {
 
 func (c removeProperties) apply(d *draft) error {
 	for _, name := range c {
-		d.removeProperty(name)
+		d.changed = d.properties.remove(name) || d.changed
 	}
 	return nil
 }

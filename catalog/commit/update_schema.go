@@ -35,24 +35,33 @@ func (c addSchema) apply(d *draft) error {
 	if highest := s.highestID(); highest > d.lastColumn {
 		d.lastColumn, d.changed = highest, true
 	}
-	for _, p := range d.schemas.parts {
-		known, err := parseSchema(p.text)
-		if err == nil && known.same(&s) {
-			d.schemas.added = p.id
-			return nil
-		}
+	added, err := d.schemas.addSchema(c)
+	if err != nil || !added {
+		return err
 	}
-	id := d.schemas.nextID(0)
-	o, err := parseObject(c.text, "schema", nil)
-	if err != nil {
-		return fault.New(fault.BadRequest, "%v", err)
-	}
-	d.schemas.add(part{id, rewrite(o, edit{"schema-id", number(int64(id))})})
 	if d.schemas.selected == noneAdded { // of a table that is being created
-		d.schemas.selected = id
+		d.schemas.selected = d.schemas.added
 	}
 	d.changed = true
 	return nil
+}
+
+// addSchema adds a schema unless an equal one is there already; added tells which.
+func (l *list) addSchema(c addSchema) (added bool, err error) {
+	for _, p := range l.parts {
+		known, err := parseSchema(p.text)
+		if err == nil && known.same(&c.schema) {
+			l.added = p.id
+			return false, nil
+		}
+	}
+	id := l.nextID(0)
+	o, err := parseObject(c.text, "schema", nil)
+	if err != nil {
+		return false, fault.New(fault.BadRequest, "%v", err)
+	}
+	l.add(part{id, rewrite(o, edit{"schema-id", number(int64(id))})})
+	return true, nil
 }
 
 type setCurrentSchema int

@@ -23,7 +23,9 @@ func (d *draft) edits(previous string) ([]topEdit, error) {
 	set := func(name string, value []byte) { edits = append(edits, topEdit{name: name, value: value}) }
 	d.editCounters(set)
 	d.editParts(set)
-	d.editProperties(set)
+	if d.properties.moved || d.base == nil {
+		set(keyProperties, d.properties.text())
+	}
 	d.editSnapshots(&edits)
 	if snapshotLog != nil || d.base == nil {
 		set(keySnapshotLog, orEmpty(snapshotLog))
@@ -123,39 +125,6 @@ func partsText(parts []part) []byte {
 		texts[i] = p.text
 	}
 	return joinArray(texts)
-}
-
-// editProperties writes the properties: those that stay keep their text and place, new ones come last.
-func (d *draft) editProperties(set func(string, []byte)) {
-	if !d.propertiesMoved && d.base != nil {
-		return
-	}
-	var old object
-	if d.base != nil {
-		old = d.base.properties
-	}
-	dst := []byte{'{'}
-	written := make(map[string]struct{}, len(d.newProperties))
-	for _, m := range old {
-		value, set := d.properties[string(m.name)]
-		if !set {
-			continue
-		}
-		text := m.value
-		if was, _ := unquote(m.value); string(was) != value {
-			text = quoted(value)
-		}
-		dst = appendMember(dst, string(m.name), text)
-		written[string(m.name)] = struct{}{}
-	}
-	for _, name := range d.newProperties {
-		_, twice := written[name]
-		if value, set := d.properties[name]; set && !twice {
-			dst = appendMember(dst, name, quoted(value))
-			written[name] = struct{}{}
-		}
-	}
-	set(keyProperties, append(dst, '}'))
 }
 
 func (d *draft) editSnapshots(edits *[]topEdit) {
