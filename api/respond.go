@@ -10,6 +10,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"catalogd/internal/deflate"
 	"catalogd/internal/fault"
 )
 
@@ -52,6 +53,22 @@ func RawJSON(w http.ResponseWriter, r *http.Request, parts ...[]byte) error {
 	return nil
 }
 
+// PackedJSON answers 200 with JSON text around a document that may be there packed too (the zero value: it is not).
+// Clients that take gzip get the packed form as it is; nothing is compressed for them.
+func PackedJSON(w http.ResponseWriter, r *http.Request, head, document []byte, packed deflate.Packed, tail []byte) error {
+	size := len(head) + len(document) + len(tail)
+	if packed.Bytes == 0 || size < gzipBytesMin || !acceptsGzip(r) {
+		writeBody(w, r, http.StatusOK, head, document, tail)
+		return nil
+	}
+	parts := deflate.Splice(head, packed, tail)
+	h := w.Header()
+	h.Add("Vary", "Accept-Encoding")
+	h.Set("Content-Encoding", "gzip")
+	writeParts(w, http.StatusOK, parts[:])
+	return nil
+}
+
 // NoContent answers 204.
 func NoContent(w http.ResponseWriter) error {
 	w.WriteHeader(http.StatusNoContent)
@@ -76,18 +93,33 @@ func writeBody(w http.ResponseWriter, r *http.Request, status int, parts ...[]by
 	for _, part := range parts {
 		size += len(part)
 	}
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("X-Content-Type-Options", "nosniff")
 	if size >= gzipBytesMin {
+		h := w.Header()
 		h.Add("Vary", "Accept-Encoding")
 		if acceptsGzip(r) {
 			h.Set("Content-Encoding", "gzip")
+			setJSON(h)
 			w.WriteHeader(status)
 			writeGzip(w, parts)
 			return
 		}
 	}
+	writeParts(w, status, parts)
+}
+
+func setJSON(h http.Header) {
+	h.Set("Content-Type", "application/json")
+	h.Set("X-Content-Type-Options", "nosniff")
+}
+
+// writeParts writes an answer whose length is known.
+func writeParts(w http.ResponseWriter, status int, parts [][]byte) {
+	size := 0
+	for _, part := range parts {
+		size += len(part)
+	}
+	h := w.Header()
+	setJSON(h)
 	h.Set("Content-Length", strconv.Itoa(size))
 	w.WriteHeader(status)
 	for _, part := range parts {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"catalogd/internal/deflate"
 )
 
 func TestJSON_NoEscapesForHTMLAndNoNullLists(t *testing.T) {
@@ -48,6 +50,44 @@ func TestRawJSON_CompressesWhatIsWorthIt(t *testing.T) {
 		}
 		got, err := io.ReadAll(body)
 		if err != nil || string(got) != c.body {
+			t.Errorf("%q: %v, %d bytes", c.accept, err, len(got))
+		}
+	}
+}
+
+// A document that is kept packed goes out as it is kept, in one gzip member with the text around it.
+func TestPackedJSON_SaysTheSameToEverybody(t *testing.T) {
+	document := []byte(`"` + strings.Repeat("manifest ", 1000) + `"`)
+	for _, c := range []struct {
+		accept string
+		packed deflate.Packed
+		want   string // Content-Encoding
+	}{
+		{"gzip", deflate.Pack(document), "gzip"}, {"gzip", deflate.Packed{}, "gzip"},
+		{"", deflate.Pack(document), ""}, {"gzip;q=0", deflate.Pack(document), ""}, {"", deflate.Packed{}, ""},
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("Accept-Encoding", c.accept)
+		w := httptest.NewRecorder()
+		if err := PackedJSON(w, r, []byte(`{"metadata":`), document, c.packed, []byte("}")); err != nil {
+			t.Fatal(err)
+		}
+		h := w.Header()
+		if h.Get("Content-Encoding") != c.want || h.Get("Content-Type") != "application/json" || len(h.Values("Vary")) != 1 {
+			t.Errorf("%q: headers %v", c.accept, h)
+		}
+		if length := h.Get("Content-Length"); length != "" && length != strconv.Itoa(w.Body.Len()) {
+			t.Errorf("%q: Content-Length %s of %d bytes", c.accept, length, w.Body.Len())
+		}
+		var body io.Reader = w.Body
+		if c.want == "gzip" {
+			var err error
+			if body, err = gzip.NewReader(w.Body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := io.ReadAll(body)
+		if err != nil || string(got) != `{"metadata":`+string(document)+"}" {
 			t.Errorf("%q: %v, %d bytes", c.accept, err, len(got))
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"catalogd/authz"
 	"catalogd/catalog/commit"
 	"catalogd/internal/crash"
+	"catalogd/internal/deflate"
 	"catalogd/internal/fault"
 	"catalogd/vending"
 )
@@ -317,6 +318,7 @@ func (s *Service) writeAndMove(ctx context.Context, w Warehouse, work []pending,
 				p.change.Record.Kind, p.ident, fault.Message(err))
 		}
 		crash.Point("commit-after-metadata")
+		p.change.Packed = deflate.Pack(p.document.JSON())
 	}
 	changes := make([]PointerChange, len(work))
 	for i, p := range work {
@@ -334,7 +336,7 @@ func (s *Service) writeAndMove(ctx context.Context, w Warehouse, work []pending,
 		return err
 	}
 	for _, p := range work {
-		s.cache.put(p.change.Record.MetadataLocation, p.document)
+		s.cache.put(newMetadataEntry(p.change.Record.MetadataLocation, p.document, p.change.Packed))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"catalogd/catalog/commit"
+	"catalogd/internal/deflate"
 	"catalogd/vending"
 )
 
@@ -25,8 +26,9 @@ type LoadTableRequest struct {
 
 // LoadedTable is the answer to a load, a create and a commit.
 type LoadedTable struct {
-	MetadataLocation string // "" for a staged create
-	Metadata         []byte // JSON, as it goes to the client
+	MetadataLocation string         // "" for a staged create
+	Metadata         []byte         // JSON, as it goes to the client
+	Packed           deflate.Packed // of Metadata; the zero value when it is not there packed
 	Document         *commit.Document
 	Config           map[string]string // client configuration; secrets inside when credentials were vended
 	Credentials      *vending.Credentials

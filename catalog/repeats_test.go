@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -95,7 +96,8 @@ func TestCommit_RepeatedCreateIsHeldAgainstWhatIsThere(t *testing.T) {
 	wantKind(t, b.commitAs(creator, "t", create), fault.Forbidden)
 }
 
-// Whoever may write a table's files could replace its metadata file; the catalog then serves nothing of it.
+// Whoever may write a table's files could replace its metadata file; the catalog then serves nothing of it: what was
+// committed where it has a copy, else a refusal.
 func TestLoad_ForgedMetadataIsRefused(t *testing.T) {
 	for name, change := range map[string][2]string{
 		"location": {`"location":"s3://bucket/w/`, `"location":"s3://bucket/w/other/`},
@@ -109,8 +111,15 @@ func TestLoad_ForgedMetadataIsRefused(t *testing.T) {
 			t.Fatalf("%s: nothing to forge in %s", name, loaded.Metadata)
 		}
 		b.files.Forge(loaded.MetadataLocation, []byte(forged))
-		other := catalog.New(catalog.Config{Store: b.store, Metadata: b.files, Providers: b.Providers})
-		_, err := other.LoadTable(ctx, system, catalog.LoadTableRequest{Warehouse: "w", Ident: id("t")})
+		load := func() (catalog.LoadedTable, error) {
+			other := catalog.New(catalog.Config{Store: b.store, Metadata: b.files, Providers: b.Providers})
+			return other.LoadTable(ctx, system, catalog.LoadTableRequest{Warehouse: "w", Ident: id("t")})
+		}
+		if got, err := load(); err != nil || !bytes.Equal(got.Metadata, loaded.Metadata) {
+			t.Errorf("%s: with a copy of what was committed: %v, %s", name, err, got.Metadata)
+		}
+		b.store.ForgetCopies()
+		_, err := load()
 		wantKind(t, err, fault.Validation)
 	}
 }

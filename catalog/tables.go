@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"catalogd/authz"
 	"catalogd/catalog/commit"
 	"catalogd/internal/fault"
-	"catalogd/vending"
 )
 
 // ListTables gives the tables of a namespace by name.
@@ -42,69 +40,20 @@ func (s *Service) LoadTable(ctx context.Context, c Caller, r LoadTableRequest) (
 	if slices.Contains(r.IfNoneMatch, tag) {
 		return LoadedTable{ETag: tag, NotModified: true}, nil
 	}
-	document, err := s.document(ctx, w, record)
+	document, entry, err := currentEntry(ctx, s, w, record, commit.Parse)
 	if err != nil {
 		return LoadedTable{}, err
 	}
-	loaded := LoadedTable{
-		MetadataLocation: record.MetadataLocation, Metadata: document.Answer(), Document: document, ETag: tag,
-	}
+	made := document.Answer
 	if r.Snapshots == SnapshotsRefs {
-		loaded.Metadata = document.RefsOnly()
+		made = document.RefsOnly
+	}
+	a := s.cache.answerOf(entry, r.Snapshots, made)
+	loaded := LoadedTable{
+		MetadataLocation: record.MetadataLocation, Metadata: a.text, Packed: a.packed, Document: document, ETag: tag,
 	}
 	loaded.Config, loaded.Credentials, err = s.clientConfig(ctx, c, w, vendTarget{record.Ident, record.ID.String(), record.Location}, access)
 	return loaded, err
-}
-
-// document gives a table's metadata.
-func (s *Service) document(ctx context.Context, w Warehouse, record TableRecord) (*commit.Document, error) {
-	return current(ctx, s, w, record, commit.Parse)
-}
-
-// current gives the metadata of a table or a view, from memory when it is there.
-func current[D metadataText](ctx context.Context, s *Service, w Warehouse, record TableRecord, parse func([]byte) (D, error)) (D, error) {
-	var none D
-	if found, ok := s.cache.find(record.MetadataLocation); ok {
-		if d, ok := found.(D); ok {
-			return d, nil
-		}
-	}
-	raw, err := s.Metadata.ReadMetadata(ctx, serverPlace(w, record, record.MetadataLocation))
-	if err != nil {
-		return none, fmt.Errorf("read metadata of %s: %w", record.Ident, err)
-	}
-	d, err := parse(raw)
-	if err != nil {
-		return none, fault.Wrap(fault.Internal, err, "the metadata file of %s %s cannot be read: %s",
-			record.Kind, record.Ident, fault.Message(err))
-	}
-	if err := matchesRecord(d, record); err != nil {
-		return none, err
-	}
-	s.cache.put(record.MetadataLocation, d)
-	return d, nil
-}
-
-// matchesRecord refuses a metadata file that says something else than the catalog: whoever may write a table's files
-// could else replace it and send the table's readers elsewhere.
-func matchesRecord(d metadataText, record TableRecord) error {
-	if strings.EqualFold(d.UUID(), record.UUID.String()) && samePlace(d.Location(), record.Location) && checkProperties(d.Properties()) == nil {
-		return nil
-	}
-	return fault.New(fault.Validation, "the metadata file of %s %s was changed outside the catalog: its uuid, its location "+
-		"or its properties are not those that were committed; restore %s", record.Kind, record.Ident, record.MetadataLocation)
-}
-
-// serverPlace is a file of a table as the server itself reaches it: with a scope of that table, nothing wider.
-func serverPlace(w Warehouse, record TableRecord, path string) vending.FilePlace {
-	return vending.FilePlace{
-		Profile: w.Storage,
-		Scope: vending.Scope{
-			Warehouse: w.ID.String(), Table: record.ID.String(), Principal: "system:catalog",
-			Location: record.Location, Access: vending.ReadWrite,
-		},
-		Path: path,
-	}
 }
 
 // DropTableRequest names a table to drop. Purge is recorded; files are removed by no one yet.

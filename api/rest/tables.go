@@ -205,7 +205,7 @@ func writeLoadedTable(w http.ResponseWriter, r *http.Request, t catalog.LoadedTa
 	}
 	api.SetETag(w, t.ETag)
 	tailText[0] = ',' // instead of its brace: it goes on where the metadata ends
-	return api.RawJSON(w, r, head, t.Metadata, tailText)
+	return api.PackedJSON(w, r, head, t.Metadata, t.Packed, tailText)
 }
 
 // metadataHead opens an answer up to where the metadata's text follows. A staged table has no location.

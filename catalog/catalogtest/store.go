@@ -284,6 +284,13 @@ func (s *Store) FindMetadata(ctx context.Context, id uuid.UUID, metadataLocation
 	return packed, found, err
 }
 
+// ForgetCopies takes the kept copies of metadata away, as if all documents were too large to be kept.
+func (s *Store) ForgetCopies() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state.metadata = map[uuid.UUID]metadataRow{}
+}
+
 // keep follows the pointer with the copy of its metadata.
 func (st *state) keep(c catalog.PointerChange) {
 	delete(st.metadata, c.Record.ID)

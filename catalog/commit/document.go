@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+	"unsafe"
 
 	"catalogd/internal/fault"
 )
@@ -85,6 +86,17 @@ func Parse(raw []byte) (*Document, error) {
 
 // JSON gives the document's text.
 func (d *Document) JSON() []byte { return d.text }
+
+// IndexBytes tells about how much memory the document holds beside its text.
+func (d *Document) IndexBytes() int {
+	bytes := int(unsafe.Sizeof(*d))
+	bytes += (cap(d.members) + cap(d.properties)) * int(unsafe.Sizeof(member{}))
+	bytes += cap(d.spans) * int(unsafe.Sizeof(span{}))
+	bytes += (cap(d.schemas) + cap(d.specs) + cap(d.orders)) * int(unsafe.Sizeof(part{}))
+	bytes += cap(d.snapshots) * int(unsafe.Sizeof(snapshotEntry{}))
+	bytes += cap(d.refs) * int(unsafe.Sizeof(namedRef{}))
+	return bytes
+}
 
 // UUID gives table-uuid as written; "" in a v1 table that has none.
 func (d *Document) UUID() string { return d.uuid }

@@ -12,7 +12,7 @@ import (
 var edges = map[string][]string{
 	"api": {"catalog", "auth", "authz", "internal/deflate", "internal/telemetry"},
 	// catalog/commit for decoding: a request's shape is the commit engine's to know.
-	"api/rest":   {"api", "catalog", "catalog/commit", "auth", "vending", "internal/deflate"},
+	"api/rest":   {"api", "catalog", "catalog/commit", "auth", "vending"},
 	"api/manage": {"api", "catalog", "auth", "authz", "vending", "maintenance"},
 
 	"auth":           {"authz"},

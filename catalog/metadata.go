@@ -1,0 +1,101 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"catalogd/catalog/commit"
+	"catalogd/internal/deflate"
+	"catalogd/internal/fault"
+	"catalogd/vending"
+)
+
+// metadataTextMax bounds the text of a kept copy, as the limit of files does theirs.
+const metadataTextMax = 256 << 20
+
+// document gives a table's metadata.
+func (s *Service) document(ctx context.Context, w Warehouse, record TableRecord) (*commit.Document, error) {
+	return current(ctx, s, w, record, commit.Parse)
+}
+
+// current gives the metadata of a table or a view: from memory, else from the copy beside its pointer, else from the
+// file. parse reads its text.
+func current[D metadataText](ctx context.Context, s *Service, w Warehouse, record TableRecord, parse func([]byte) (D, error)) (D, error) {
+	d, _, err := currentEntry(ctx, s, w, record, parse)
+	return d, err
+}
+
+func currentEntry[D metadataText](
+	ctx context.Context, s *Service, w Warehouse, record TableRecord, parse func([]byte) (D, error),
+) (D, *metadataEntry, error) {
+	var none D
+	e, err := s.cache.find(ctx, record.MetadataLocation, func(ctx context.Context) (*metadataEntry, error) {
+		text, packed, err := s.readMetadata(ctx, w, record)
+		if err != nil {
+			return nil, fmt.Errorf("read metadata of %s: %w", record.Ident, err)
+		}
+		d, err := parse(text)
+		if err != nil {
+			return nil, fault.Wrap(fault.Internal, err, "the metadata file of %s %s cannot be read: %s",
+				record.Kind, record.Ident, fault.Message(err))
+		}
+		if !bytes.Equal(d.JSON(), text) { // a reader may put right what clients could not read
+			packed = deflate.Pack(d.JSON())
+		}
+		return newMetadataEntry(record.MetadataLocation, d, packed), matchesRecord(d, record)
+	})
+	if err != nil {
+		return none, nil, err
+	}
+	d, ok := e.document.(D)
+	if !ok {
+		return none, nil, fault.New(fault.Validation, "the metadata file of %s %s is not that of a %s", record.Kind, record.Ident, record.Kind)
+	}
+	return d, e, nil
+}
+
+// readMetadata gives the text of the file that the record names, from the copy in the database where there is one. A
+// copy that is damaged is not used: the file is the truth.
+func (s *Service) readMetadata(ctx context.Context, w Warehouse, record TableRecord) ([]byte, deflate.Packed, error) {
+	packed, found, err := s.Store.FindMetadata(ctx, record.ID, record.MetadataLocation)
+	if err != nil {
+		return nil, packed, err
+	}
+	if found {
+		text, err := packed.Unpack(metadataTextMax)
+		if err == nil {
+			return text, packed, nil
+		}
+		s.Log.Error("the copy of a table's metadata in the database is damaged; the file is read instead",
+			"table", record.Ident.String(), "metadata", record.MetadataLocation, "cause", err)
+	}
+	text, err := s.Metadata.ReadMetadata(ctx, serverPlace(w, record, record.MetadataLocation))
+	if err != nil {
+		return nil, packed, err
+	}
+	return text, deflate.Pack(text), nil
+}
+
+// matchesRecord refuses a metadata file that says something else than the catalog: whoever may write a table's files
+// could else replace it and send the table's readers elsewhere.
+func matchesRecord(d metadataText, record TableRecord) error {
+	if strings.EqualFold(d.UUID(), record.UUID.String()) && samePlace(d.Location(), record.Location) && checkProperties(d.Properties()) == nil {
+		return nil
+	}
+	return fault.New(fault.Validation, "the metadata file of %s %s was changed outside the catalog: its uuid, its location "+
+		"or its properties are not those that were committed; restore %s", record.Kind, record.Ident, record.MetadataLocation)
+}
+
+// serverPlace is a file of a table as the server itself reaches it: with a scope of that table, nothing wider.
+func serverPlace(w Warehouse, record TableRecord, path string) vending.FilePlace {
+	return vending.FilePlace{
+		Profile: w.Storage,
+		Scope: vending.Scope{
+			Warehouse: w.ID.String(), Table: record.ID.String(), Principal: "system:catalog",
+			Location: record.Location, Access: vending.ReadWrite,
+		},
+		Path: path,
+	}
+}
