@@ -38,10 +38,7 @@ var (
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{T: t, store: catalogtest.NewStore(), files: catalogtest.NewMetadata()}
-	b.Service = catalog.New(catalog.Config{
-		Store: b.store, Admin: b.store, Metadata: b.files, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Providers: map[string]vending.Provider{"S3": stub{}},
-	})
+	b.Service = b.start()
 	w := catalog.Warehouse{
 		ID: uuid.New(), Name: "w", Location: "s3://bucket/w",
 		Storage: vending.Profile{StorageType: "S3", AllowedLocations: []string{"s3://bucket/w", "s3://old/w"}},
@@ -53,6 +50,14 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// start gives one more server over the same store and files, with nothing in memory.
+func (b *bench) start() *catalog.Service {
+	return catalog.New(catalog.Config{
+		Store: b.store, Admin: b.store, Metadata: b.files, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Providers: map[string]vending.Provider{"S3": stub{}},
+	})
 }
 
 // stub vends keys that name their scope.

@@ -134,9 +134,7 @@ func TestFaults_EveryCallOfEveryRoute(t *testing.T) {
 		}
 		for n := 1; ; n++ {
 			l := newLake(t)
-			l.mustCreateNamespace(t, "a")
-			l.mustCreateNamespace(t, "aempty")
-			l.mustCreateTable(t, "a", "t")
+			l.furnish(t, "a")
 			events, _ := l.traces()
 			calls := 0
 			l.store.Inject(func(_ string, number int) (f catalogtest.Failure) {

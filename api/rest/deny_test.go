@@ -16,13 +16,16 @@ var denyBodies = map[string]string{
 	"create-table":       createBody("u"),
 	"commit-table":       `{"requirements":[],"updates":[{"action":"set-properties","updates":{"k":"v"}}]}`,
 	"report-metrics":     scanReport,
+	"create-view":        viewBody("w"),
+	"replace-view":       viewProperty,
+	"rename-view":        `{"source":{"namespace":["a"],"name":"v"},"destination":{"namespace":["a"],"name":"w"}}`,
 	"rename-table":       `{"source":{"namespace":["a"],"name":"t"},"destination":{"namespace":["a"],"name":"u"}}`,
 	"commit-transaction": `{"table-changes":[{"identifier":{"namespace":["a"],"name":"t"},"requirements":[],"updates":[{"action":"set-properties","updates":{"k":"v"}}]}]}`,
 }
 
 // requestOf fills a row's pattern with things that are there.
 func requestOf(e api.Endpoint, namespace string) (target, body string) {
-	target = strings.NewReplacer("{prefix}", "lake", "{namespace}", namespace, "{table}", "t", "{view}", "t",
+	target = strings.NewReplacer("{prefix}", "lake", "{namespace}", namespace, "{table}", "t", "{view}", "v",
 		"{plan-id}", "1", "{function}", "f", "*", "x").Replace(e.Pattern)
 	if e.Operation == "drop-namespace" {
 		target += "empty"
@@ -34,17 +37,24 @@ func requestOf(e api.Endpoint, namespace string) (target, body string) {
 	return target, body
 }
 
+// furnish makes what requestOf asks for.
+func (l *lake) furnish(t *testing.T, namespace string) {
+	t.Helper()
+	l.mustCreateNamespace(t, namespace)
+	l.mustCreateNamespace(t, namespace+"empty")
+	l.mustCreateTable(t, namespace, "t")
+	l.mustCreateView(t, namespace, "v")
+}
+
 // open are signed-in routes that need no right: the client must be able to start.
 var open = map[string]bool{"load-config": true}
 
 func TestDenyAll_NoRightsNoAnswersNoWrites(t *testing.T) {
 	l := newLake(t)
-	l.door.mustCreateNamespace(t, "a")
-	l.door.mustCreateNamespace(t, "aempty")
-	l.door.mustCreateTable(t, "a", "t")
+	l.furnish(t, "a")
 	events, files := l.traces()
-	if events < 3 || files != 1 {
-		t.Fatalf("three mutations left %d events and %d files", events, files)
+	if events < 4 || files != 2 {
+		t.Fatalf("four mutations left %d events and %d files", events, files)
 	}
 	for _, e := range Endpoints(Config{}) {
 		if e.Access == api.Public {
@@ -76,9 +86,7 @@ func TestDenyAll_TheRequestsAreGood(t *testing.T) {
 			continue
 		}
 		namespace := fmt.Sprintf("a%d", i)
-		l.door.mustCreateNamespace(t, namespace)
-		l.door.mustCreateNamespace(t, namespace+"empty")
-		l.door.mustCreateTable(t, namespace, "t")
+		l.furnish(t, namespace)
 		target, body := requestOf(e, namespace)
 		if a := l.door.send(t, e.Method, target, body); a.status >= 300 {
 			t.Errorf("%s %s with rights: %d %s", e.Method, target, a.status, a.body)

@@ -83,6 +83,16 @@ func (h *handlers) served() []api.Endpoint {
 		api.Endpoint{Method: post, Pattern: "/{prefix}/tables/rename", Operation: "rename-table", Handler: h.renameTable},
 		api.Endpoint{Method: post, Pattern: "/{prefix}/transactions/commit", Operation: "commit-transaction",
 			BodyBytesMax: api.BodyBytesCommit, Deadline: commitDeadline, Handler: h.commitTransaction},
+
+		api.Endpoint{Method: get, Pattern: namespaceRoute + "/views", Operation: "list-views", Handler: h.listViews},
+		api.Endpoint{Method: post, Pattern: namespaceRoute + "/views", Operation: "create-view",
+			BodyBytesMax: createBytesMax, Deadline: commitDeadline, Handler: h.createView},
+		api.Endpoint{Method: get, Pattern: viewRoute, Operation: "load-view", Handler: h.loadView},
+		api.Endpoint{Method: head, Pattern: viewRoute, Operation: "view-exists", Handler: h.viewExists},
+		api.Endpoint{Method: post, Pattern: viewRoute, Operation: "replace-view",
+			BodyBytesMax: createBytesMax, Deadline: commitDeadline, Handler: h.replaceView},
+		api.Endpoint{Method: del, Pattern: viewRoute, Operation: "drop-view", Handler: h.dropView},
+		api.Endpoint{Method: post, Pattern: "/{prefix}/views/rename", Operation: "rename-view", Handler: h.renameView},
 	)
 }
 

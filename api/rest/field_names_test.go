@@ -148,6 +148,13 @@ func TestField_C035_ASlashInAName(t *testing.T) {
 	d.expect(t, "DELETE", namespacesOfLake+"/a/tables/foo/bar", "", 404, "NoSuchTableException")
 	d.expect(t, "HEAD", namespacesOfLake+"/a/tables/foo/bar", "", 404, "")
 	d.expect(t, "DELETE", namespacesOfLake+"/a/tables/foo%2Fbar", "", 204, "")
+	d.mustCreateView(t, "a", "foo/bar")
+	d.expect(t, "GET", namespacesOfLake+"/a/views/foo%2Fbar", "", 200, "")
+	d.expect(t, "HEAD", namespacesOfLake+"/a/views/foo%2fbar", "", 204, "")
+	d.expect(t, "GET", namespacesOfLake+"/a/views/foo/bar", "", 404, "NoSuchViewException")
+	d.expect(t, "DELETE", namespacesOfLake+"/a/views/foo/bar", "", 404, "NoSuchViewException")
+	d.expect(t, "HEAD", namespacesOfLake+"/a/views/foo/bar", "", 404, "")
+	d.expect(t, "DELETE", namespacesOfLake+"/a/views/foo%2Fbar", "", 204, "")
 }
 
 func TestField_C036_SpacesAndPluses(t *testing.T) {
@@ -161,6 +168,14 @@ func TestField_C036_SpacesAndPluses(t *testing.T) {
 		d.expect(t, "GET", namespacesOfLake+path, "", 200, "")
 	}
 	d.expect(t, "GET", namespacesOfLake+"/my%20space/tables/a+b", "", 404, "NoSuchTableException")
+	d.mustCreateView(t, "my space", "daily view")
+	d.mustCreateView(t, "my space", "v+w")
+	for _, path := range []string{
+		"/my+space/views/daily+view", "/my%20space/views/daily%20view", "/my+space/views/daily%20view", "/my%20space/views/v%2Bw",
+	} {
+		d.expect(t, "GET", namespacesOfLake+path, "", 200, "")
+	}
+	d.expect(t, "GET", namespacesOfLake+"/my%20space/views/v+w", "", 404, "NoSuchViewException")
 }
 
 func TestField_C043_NamesOfDots(t *testing.T) {
@@ -186,7 +201,14 @@ func TestField_C046_ReservedWordsAsTablesAndNamespaces(t *testing.T) {
 		d.expect(t, "GET", namespacesOfLake+"/tables/tables/"+word, "", 200, "")
 		d.expect(t, "GET", namespacesOfLake+"/tables/tables/"+word+"/credentials", "", 200, "")
 		d.expect(t, "DELETE", namespacesOfLake+"/tables/tables/"+word, "", 204, "")
+		d.mustCreateView(t, "tables", word)
+		d.expect(t, "GET", namespacesOfLake+"/tables/views/"+word, "", 200, "")
+		d.expect(t, "POST", namespacesOfLake+"/tables/views/"+word, viewProperty, 200, "")
+		d.expect(t, "DELETE", namespacesOfLake+"/tables/views/"+word, "", 204, "")
 	}
+	d.mustCreateNamespace(t, "views")
+	d.mustCreateView(t, "views", "views")
+	d.expect(t, "GET", namespacesOfLake+"/views/views/views", "", 200, "")
 }
 
 func TestField_C047_ListsWithoutPagingAreWhole(t *testing.T) {

@@ -98,17 +98,31 @@ func (l *lake) createWarehouse(t *testing.T, w catalog.Warehouse) {
 // letOnly makes a principal that has one privilege on the warehouse lake.
 func (l *lake) letOnly(t *testing.T, name string, privilege authz.Privilege) {
 	t.Helper()
+	l.letOnlyOn(t, name, privilege, authz.Catalog, "")
+}
+
+// letOnlyOn makes a principal that has one privilege: on the warehouse lake, or on a table or view of its namespace a.
+func (l *lake) letOnlyOn(t *testing.T, name string, privilege authz.Privilege, kind authz.SecurableKind, on string) {
+	t.Helper()
 	ctx := t.Context()
 	principalRole := l.addPrincipal(t, name, name+"s")
-	w, err := l.store.FindWarehouse(ctx, "lake")
+	res, err := l.store.Resolve(ctx, catalog.Lookup{Warehouse: "lake", Namespace: catalog.Namespace{"a"}, Table: on})
 	if err != nil {
 		t.Fatal(err)
+	}
+	w, path := res.Warehouse, res.Path()
+	last := path[len(path)-1]
+	if kind == authz.Catalog {
+		last = path[1]
+	}
+	if last.Kind != kind {
+		t.Fatalf("%q is a %s, not a %s", on, last.Kind, kind)
 	}
 	role := catalog.RoleRecord{ID: uuid.New(), WarehouseID: w.ID, Name: name + "s"}
 	if err := l.store.CreateRole(ctx, role, fact("create-role")); err != nil {
 		t.Fatal(err)
 	}
-	grant := catalog.RoleGrant{Privilege: privilege, Kind: authz.Catalog, ID: w.ID}
+	grant := catalog.RoleGrant{Privilege: privilege, Kind: kind, ID: last.ID}
 	if err := l.store.AddGrant(ctx, role, grant, fact("add-grant")); err != nil {
 		t.Fatal(err)
 	}

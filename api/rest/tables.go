@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -20,6 +21,13 @@ type listTablesResult struct {
 
 // listTables answers the tables of a namespace, never its views.
 func (h *handlers) listTables(w http.ResponseWriter, r *http.Request) error {
+	return listIdentifiers(w, r, h.Service.ListTables)
+}
+
+type listFunc func(context.Context, catalog.Caller, string, catalog.Namespace, catalog.Page) ([]catalog.Identifier, error)
+
+// listIdentifiers answers a page of a namespace's tables or views.
+func listIdentifiers(w http.ResponseWriter, r *http.Request, list listFunc) error {
 	warehouse, ns, err := namespaceOf(r)
 	if err != nil {
 		return err
@@ -32,7 +40,7 @@ func (h *handlers) listTables(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	identifiers, err := h.Service.ListTables(r.Context(), api.CallerOf(r), warehouse, ns, paging.Page())
+	identifiers, err := list(r.Context(), api.CallerOf(r), warehouse, ns, paging.Page())
 	if err != nil {
 		return err
 	}
@@ -104,11 +112,19 @@ func snapshotsModeOf(query url.Values) (catalog.SnapshotsMode, error) {
 
 // tableExists answers HEAD: 204 or an error without a body.
 func (h *handlers) tableExists(w http.ResponseWriter, r *http.Request) error {
-	warehouse, ident, err := identifierOf(r, "table")
+	return onName(w, r, "table", h.Service.TableExists)
+}
+
+// onName does something to the table or view that the path names and has nothing to answer. param is the name's place in
+// the pattern.
+func onName(
+	w http.ResponseWriter, r *http.Request, param string, do func(context.Context, catalog.Caller, string, catalog.Identifier) error,
+) error {
+	warehouse, ident, err := identifierOf(r, param)
 	if err != nil {
 		return err
 	}
-	if err := h.Service.TableExists(r.Context(), api.CallerOf(r), warehouse, ident); err != nil {
+	if err := do(r.Context(), api.CallerOf(r), warehouse, ident); err != nil {
 		return err
 	}
 	return api.NoContent(w)
@@ -144,6 +160,10 @@ type renameTableRequest struct {
 
 // renameTable moves a table's name, within the warehouse.
 func (h *handlers) renameTable(w http.ResponseWriter, r *http.Request) error {
+	return rename(w, r, h.Service.RenameTable)
+}
+
+func rename(w http.ResponseWriter, r *http.Request, do func(context.Context, catalog.Caller, catalog.RenameTableRequest) error) error {
 	warehouse, err := warehouseOf(r)
 	if err != nil {
 		return err
@@ -156,7 +176,7 @@ func (h *handlers) renameTable(w http.ResponseWriter, r *http.Request) error {
 		return fault.New(fault.BadRequest, "source and destination are required")
 	}
 	api.Annotate(r, warehouse, request.Source.String())
-	err = h.Service.RenameTable(r.Context(), api.CallerOf(r), catalog.RenameTableRequest{
+	err = do(r.Context(), api.CallerOf(r), catalog.RenameTableRequest{
 		Warehouse: warehouse, From: *request.Source, To: *request.Destination,
 	})
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"catalogd/api"
-	"catalogd/catalog"
 	"catalogd/internal/fault"
 )
 
@@ -13,14 +12,7 @@ import (
 func (h *handlers) unserved() []api.Endpoint {
 	const get, head, post, del = http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete
 	return v1(
-		api.Endpoint{Method: get, Pattern: namespaceRoute + "/views", Operation: "list-views", Handler: h.listNoViews},
-		api.Endpoint{Method: get, Pattern: viewRoute, Operation: "load-view", Handler: noSuchView},
-		api.Endpoint{Method: head, Pattern: viewRoute, Operation: "view-exists", Handler: noSuchView},
-		api.Endpoint{Method: del, Pattern: viewRoute, Operation: "drop-view", Handler: noSuchView},
-		refused(post, namespaceRoute+"/views", "create-view", "views"),
-		refused(post, viewRoute, "replace-view", "views"),
-		refused(post, "/{prefix}/views/rename", "rename-view", "views"),
-		refused(post, namespaceRoute+"/register-view", "register-view", "views"),
+		refused(post, namespaceRoute+"/register-view", "register-view", "registering views"),
 		refused(post, namespaceRoute+"/register", "register-table", "registering tables"),
 		refused(post, tableRoute+"/unregister", "unregister-table", "unregistering tables"),
 		refused(post, tableRoute+"/sign", "sign-request", "remote signing"),
@@ -36,6 +28,9 @@ func (h *handlers) unserved() []api.Endpoint {
 		api.Endpoint{Method: get, Pattern: tableRoute + "/*", Operation: "load-table-below", Handler: noSuchTable},
 		api.Endpoint{Method: head, Pattern: tableRoute + "/*", Operation: "table-exists-below", Handler: noSuchTable},
 		api.Endpoint{Method: del, Pattern: tableRoute + "/*", Operation: "drop-table-below", Handler: noSuchTable},
+		api.Endpoint{Method: get, Pattern: viewRoute + "/*", Operation: "load-view-below", Handler: noSuchView},
+		api.Endpoint{Method: head, Pattern: viewRoute + "/*", Operation: "view-exists-below", Handler: noSuchView},
+		api.Endpoint{Method: del, Pattern: viewRoute + "/*", Operation: "drop-view-below", Handler: noSuchView},
 	)
 }
 
@@ -47,29 +42,16 @@ func refused(method, pattern, operation, what string) api.Endpoint {
 		}}
 }
 
-// listNoViews: there are no views, so the list of a namespace that exists is empty. Old clients ask unasked and would
-// fail on anything else.
-func (h *handlers) listNoViews(w http.ResponseWriter, r *http.Request) error {
-	warehouse, ns, err := namespaceOf(r)
-	if err != nil {
-		return err
-	}
-	if err := h.Service.NamespaceExists(r.Context(), api.CallerOf(r), warehouse, ns); err != nil {
-		return err
-	}
-	return api.JSON(w, r, http.StatusOK, listTablesResult{Identifiers: []catalog.Identifier{}})
+func noSuchTable(_ http.ResponseWriter, r *http.Request) error {
+	return missingBelow(r, "table", "Table", fault.NoSuchTable)
 }
 
 func noSuchView(_ http.ResponseWriter, r *http.Request) error {
-	_, ident, err := identifierOf(r, "view")
-	if err != nil {
-		return err
-	}
-	return fault.New(fault.NoSuchView, "View does not exist: %s", ident)
+	return missingBelow(r, "view", "View", fault.NoSuchView)
 }
 
-func noSuchTable(_ http.ResponseWriter, r *http.Request) error {
-	_, ident, err := identifierOf(r, "table")
+func missingBelow(r *http.Request, param, what string, kind fault.Kind) error {
+	_, ident, err := identifierOf(r, param)
 	if err != nil {
 		return err
 	}
@@ -77,5 +59,5 @@ func noSuchTable(_ http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return fault.New(fault.NoSuchTable, "Table does not exist: %s/%s (a slash in a name is written %%2F in paths)", ident, rest)
+	return fault.New(kind, "%s does not exist: %s/%s (a slash in a name is written %%2F in paths)", what, ident, rest)
 }

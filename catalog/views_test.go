@@ -1,0 +1,97 @@
+package catalog_test
+
+import (
+	"fmt"
+	"testing"
+
+	"catalogd/catalog"
+	"catalogd/catalog/catalogtest"
+	"catalogd/catalog/commit"
+	"catalogd/internal/fault"
+)
+
+const viewBody = `{"name":%q,"schema":{"type":"struct","fields":[{"id":1,"name":"id","type":"long","required":false}]},` +
+	`"properties":{},"view-version":{"version-id":1,"schema-id":0,"timestamp-ms":1,"summary":{},"default-namespace":["a"],` +
+	`"representations":[{"type":"sql","sql":"SELECT 1","dialect":"spark"}]}}`
+
+func (b *bench) mustCreateView(name string) catalog.LoadedView {
+	b.Helper()
+	body, err := commit.DecodeCreateView([]byte(fmt.Sprintf(viewBody, name)))
+	if err != nil {
+		b.Fatal(err)
+	}
+	loaded, err := b.CreateView(ctx, system, catalog.CreateViewRequest{Warehouse: "w", Namespace: catalog.Namespace{"a"}, Body: body})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return loaded
+}
+
+func (b *bench) replaceView(name, body string) (catalog.LoadedView, error) {
+	b.Helper()
+	change, err := commit.DecodeViewRequest([]byte(body))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return b.ReplaceView(ctx, system, catalog.ReplaceViewRequest{Warehouse: "w", Ident: id(name), Change: change})
+}
+
+const viewProperty = `{"updates":[{"action":"set-properties","updates":{"k":"v"}}]}`
+
+// A server that has just started loads views without one look at the storage, and replaces them with one write each.
+func TestField_C066_ViewsAreLoadedWithoutTheStorage(t *testing.T) {
+	b := newBench(t)
+	const views = 500
+	made := map[string]catalog.LoadedView{}
+	for i := range views {
+		name := fmt.Sprintf("v%03d", i)
+		made[name] = b.mustCreateView(name)
+	}
+	started := b.start()
+	var calls []string
+	b.files.Inject(func(method string, _ int) (f catalogtest.Failure) {
+		calls = append(calls, method)
+		return f
+	})
+	list, err := started.ListViews(ctx, system, "w", catalog.Namespace{"a"}, catalog.Page{})
+	if err != nil || len(list) != views {
+		t.Fatalf("%d views, %v", len(list), err)
+	}
+	for _, id := range list {
+		loaded, err := started.LoadView(ctx, system, "w", id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := made[id.Name]; string(loaded.Metadata) != string(want.Metadata) || loaded.MetadataLocation != want.MetadataLocation {
+			t.Errorf("%s is at %s, made at %s", id, loaded.MetadataLocation, want.MetadataLocation)
+		}
+	}
+	if len(calls) != 0 {
+		t.Errorf("the storage was asked %d times: %s first", len(calls), calls[0])
+	}
+	b.Service = started
+	if _, err := b.replaceView("v007", viewProperty); err != nil {
+		t.Fatal(err)
+	}
+	if len(calls) != 1 || calls[0] != "WriteMetadata" {
+		t.Errorf("a replace did %q", calls)
+	}
+}
+
+// Whoever may write a view's files cannot put another view, or a table, in its place.
+func TestViews_ForgedMetadataIsRefused(t *testing.T) {
+	for name, forge := range map[string]func(b *bench, own catalog.LoadedView) []byte{
+		"another view": func(b *bench, _ catalog.LoadedView) []byte { return b.mustCreateView("other").Metadata },
+		"a table":      func(b *bench, _ catalog.LoadedView) []byte { return b.mustCreate("t").Metadata },
+		"nothing":      func(*bench, catalog.LoadedView) []byte { return []byte("{") },
+	} {
+		b := newBench(t)
+		made := b.mustCreateView("v")
+		b.files.Forge(made.MetadataLocation, forge(b, made))
+		b.store.ForgetCopies()
+		_, err := b.start().LoadView(ctx, system, "w", id("v"))
+		if !fault.Is(err, fault.Validation) && !fault.Is(err, fault.Internal) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
