@@ -150,9 +150,10 @@ func awaitDatabase(ctx context.Context, s *store.Store, log *slog.Logger) error 
 			log.Warn("waiting for Postgres", "cause", err.Error(), "at_most", databasePatience.String())
 		}
 		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-waiting.Done():
+		case <-waiting.Done(): // and with it when we are ended: the two cannot be told apart here
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			return fmt.Errorf("database.url: Postgres does not answer: %w; %s", err, databaseRemedy)
 		case <-time.After(databaseRetryDelay):
 		}
