@@ -105,6 +105,9 @@ func (s *Service) resolveForCreate(
 	if err := s.require(ctx, c, res, path, n); err != nil {
 		return res, err
 	}
+	if err := res.Warehouse.validName(id); err != nil {
+		return res, err
+	}
 	switch {
 	case res.Namespace == nil:
 		return res, fault.New(fault.NoSuchNamespace, "Namespace does not exist: %s", id.Namespace)

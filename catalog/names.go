@@ -40,7 +40,7 @@ func (s *Service) listKind(ctx context.Context, c Caller, kind Kind, warehouse s
 	}
 	out := make([]Identifier, len(names))
 	for i, name := range names {
-		out[i] = Identifier{Namespace: ns, Name: name}
+		out[i] = Identifier{Namespace: res.Namespace.Levels, Name: name}
 	}
 	return out, nil
 }
@@ -90,6 +90,9 @@ func (s *Service) renameKind(ctx context.Context, c Caller, kind Kind, r RenameT
 	}
 	target, err := s.resolveNamespace(ctx, c, r.Warehouse, r.To.Namespace, need{operation, r.To.String(), rightsOf[kind].create})
 	if err != nil {
+		return err
+	}
+	if err := target.Warehouse.validName(r.To); err != nil {
 		return err
 	}
 	renamed := kind.of(source)

@@ -58,6 +58,9 @@ func (s *Service) CreateNamespace(
 	if err := s.require(ctx, c, res, path, need{"create-namespace", ns.String(), authz.NamespaceCreate}); err != nil {
 		return nil, err
 	}
+	if err := res.Warehouse.validNamespace(ns); err != nil {
+		return nil, err
+	}
 	if res.Namespace != nil {
 		return nil, fault.New(fault.AlreadyExists, "Namespace already exists: %s", ns)
 	}

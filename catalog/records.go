@@ -24,6 +24,9 @@ type Warehouse struct {
 	Location   string // base of new tables, no trailing slash
 	Properties map[string]string
 	Storage    vending.Profile
+	// FoldsNames tells that names of namespaces, tables and views are compared without regard to case (FoldName) and
+	// shown as they were made. It never changes.
+	FoldsNames bool
 	Version    int64
 	CreatedAt  time.Time
 	UpdatedAt  time.Time

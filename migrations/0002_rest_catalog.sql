@@ -3,12 +3,18 @@
 -- regard to case, current metadata, idempotency keys, metrics reports, outdated metadata files, and the epoch of
 -- everything that a decision about access depends on. Only additions: the binary before this step runs beside it.
 
--- In a warehouse that folds names, *_key is the name as compared; NULL elsewhere.
+-- In a warehouse that folds names, *_key is the name as compared; NULL elsewhere, where names are compared as they are.
 ALTER TABLE warehouses ADD COLUMN folds_names boolean NOT NULL DEFAULT false;
 ALTER TABLE namespaces ADD COLUMN levels_key text[] COLLATE "C";
-CREATE UNIQUE INDEX namespaces_folded_key ON namespaces (warehouse_id, levels_key) WHERE levels_key IS NOT NULL;
+CREATE UNIQUE INDEX namespaces_folded_key ON namespaces (warehouse_id, (coalesce(levels_key, levels)));
 ALTER TABLE tables ADD COLUMN name_key text COLLATE "C";
-CREATE UNIQUE INDEX tables_folded_key ON tables (namespace_id, name_key) WHERE name_key IS NOT NULL;
+CREATE UNIQUE INDEX tables_folded_key ON tables (namespace_id, (coalesce(name_key, name)));
+-- Namespace and name in one, folded.
+ALTER TABLE staged_tables ADD COLUMN ident_key text[] COLLATE "C";
+CREATE INDEX staged_tables_folded ON staged_tables (warehouse_id, ident_key) WHERE ident_key IS NOT NULL;
+ALTER TABLE dropped_tables ADD COLUMN ident_key text[] COLLATE "C";
+-- Lists of a namespace's children, in order.
+CREATE INDEX namespaces_children ON namespaces (warehouse_id, parent_id, levels);
 
 -- The metadata that a pointer names now, compressed, so that a load needs no object store. Larger documents than the
 -- store's limit have no row.

@@ -48,6 +48,7 @@ CREATE TABLE dropped_tables (
     metadata_location text NOT NULL,
     purge_requested boolean NOT NULL,
     dropped_at timestamp with time zone NOT NULL,
+    ident_key text[] COLLATE "C",
     CONSTRAINT dropped_tables_pkey PRIMARY KEY (id),
     CONSTRAINT dropped_tables_warehouse_id_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE CASCADE
 );
@@ -162,7 +163,8 @@ CREATE TABLE namespaces (
     CONSTRAINT namespaces_parent_fkey FOREIGN KEY (parent_id) REFERENCES namespaces(id) ON DELETE RESTRICT,
     CONSTRAINT namespaces_warehouse_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE RESTRICT
 );
-CREATE UNIQUE INDEX namespaces_folded_key ON namespaces USING btree (warehouse_id, levels_key) WHERE (levels_key IS NOT NULL);
+CREATE INDEX namespaces_children ON namespaces USING btree (warehouse_id, parent_id, levels);
+CREATE UNIQUE INDEX namespaces_folded_key ON namespaces USING btree (warehouse_id, COALESCE(levels_key, levels));
 CREATE INDEX namespaces_parent ON namespaces USING btree (parent_id);
 
 CREATE TABLE outdated_metadata (
@@ -239,10 +241,12 @@ CREATE TABLE staged_tables (
     location text NOT NULL,
     principal_id uuid NOT NULL,
     expires_at timestamp with time zone NOT NULL,
+    ident_key text[] COLLATE "C",
     CONSTRAINT staged_tables_pkey PRIMARY KEY (table_uuid),
     CONSTRAINT staged_tables_warehouse_id_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE CASCADE
 );
 CREATE INDEX staged_tables_expiry ON staged_tables USING btree (expires_at);
+CREATE INDEX staged_tables_folded ON staged_tables USING btree (warehouse_id, ident_key) WHERE (ident_key IS NOT NULL);
 CREATE INDEX staged_tables_name ON staged_tables USING btree (warehouse_id, namespace, name);
 
 CREATE TABLE table_maintenance (
@@ -287,7 +291,7 @@ CREATE TABLE tables (
     CONSTRAINT tables_namespace_fkey FOREIGN KEY (namespace_id) REFERENCES namespaces(id) ON DELETE RESTRICT,
     CONSTRAINT tables_warehouse_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE RESTRICT
 );
-CREATE UNIQUE INDEX tables_folded_key ON tables USING btree (namespace_id, name_key) WHERE (name_key IS NOT NULL);
+CREATE UNIQUE INDEX tables_folded_key ON tables USING btree (namespace_id, COALESCE(name_key, name));
 CREATE UNIQUE INDEX tables_name_key ON tables USING btree (namespace_id, name);
 CREATE INDEX tables_warehouse ON tables USING btree (warehouse_id);
 

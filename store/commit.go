@@ -102,10 +102,12 @@ WHERE id = @id AND warehouse_id = @warehouse AND kind = @kind AND metadata_locat
 
 // The warehouse comes from the namespace, so that a table can never be in two warehouses at once.
 const sqlInsertTable = `
-INSERT INTO tables (id, warehouse_id, namespace_id, kind, name, table_uuid, location, metadata_location, format_version,
+INSERT INTO tables (id, warehouse_id, namespace_id, kind, name, name_key, table_uuid, location, metadata_location, format_version,
                     version, created_at, updated_at)
-VALUES (@id, @warehouse, @namespace, @kind, @name, @uuid, @location, @metadata, @format, 1, @at, @at)
-ON CONFLICT (namespace_id, name) DO NOTHING`
+VALUES (@id, @warehouse, @namespace, @kind, @name,
+        (SELECT @name_key::text FROM warehouses WHERE id = @warehouse AND folds_names), @uuid, @location, @metadata, @format,
+        1, @at, @at)
+ON CONFLICT DO NOTHING`
 
 // dirty_since stays the oldest moment that no look has seen.
 const sqlMarkForMaintenance = `
@@ -126,7 +128,7 @@ func movePointers(ctx context.Context, tx pgx.Tx, changes []catalog.PointerChang
 		}
 		args := pgx.NamedArgs{
 			"id": c.Record.ID, "kind": c.Record.Kind, "warehouse": c.WarehouseID, "namespace": c.Record.NamespaceID,
-			"name": c.Record.Ident.Name, "uuid": c.Record.UUID, "location": c.Record.Location, "metadata": c.Record.MetadataLocation,
+			"name": c.Record.Ident.Name, "name_key": fold(c.Record.Ident.Name), "uuid": c.Record.UUID, "location": c.Record.Location, "metadata": c.Record.MetadataLocation,
 			"format": c.Record.FormatVersion, "old": c.Old, "at": c.Fact.At,
 			"enabled": c.Maintenance != nil && *c.Maintenance,
 		}
@@ -173,9 +175,10 @@ func whyNotMoved(ctx context.Context, tx pgx.Tx, c catalog.PointerChange) error 
 	var kind catalog.Kind
 	if c.Old == "" {
 		var holder uuid.UUID
+		var name string
 		err := tx.QueryRow(ctx, sqlFindName, pgx.NamedArgs{
-			"namespace": c.Record.NamespaceID, "name": c.Record.Ident.Name,
-		}).Scan(&holder, &kind)
+			"namespace": c.Record.NamespaceID, "name": c.Record.Ident.Name, "name_key": fold(c.Record.Ident.Name),
+		}).Scan(&holder, &kind, &name)
 		switch {
 		case noRows(err): // it was there when we inserted and is gone now
 			return fault.New(fault.CommitRace, "the name %s was taken and freed meanwhile", c.Record.Ident)

@@ -136,9 +136,10 @@ SELECT found.owner_id, found.yields OR found.lapsed AS yields
 FROM (
     SELECT locations.owner_id, locations.owner_kind, locations.location, locations.warehouse_id,
            locations.location = @key AND (
-               dropped_tables.warehouse_id = @warehouse AND dropped_tables.namespace = @namespace AND dropped_tables.name = @name
-               OR staged_tables.warehouse_id = @warehouse AND staged_tables.namespace = @namespace
-                  AND staged_tables.name = @name AND staged_tables.principal_id = @principal
+               dropped_tables.warehouse_id = @warehouse
+               AND (dropped_tables.namespace = @namespace AND dropped_tables.name = @name OR dropped_tables.ident_key = @ident_key)
+               OR staged_tables.warehouse_id = @warehouse AND staged_tables.principal_id = @principal
+               AND (staged_tables.namespace = @namespace AND staged_tables.name = @name OR staged_tables.ident_key = @ident_key)
            ) IS TRUE AS yields,
            (staged_tables.expires_at < now() - make_interval(secs => @grace_seconds)) IS TRUE AS lapsed
     FROM locations
@@ -173,7 +174,7 @@ func reserveOne(ctx context.Context, tx pgx.Tx, r reservation) error {
 	args := pgx.NamedArgs{
 		"key": key, "above": prefixesOf(key), "past": key[:len(key)-1] + "0", // '0' is what follows '/'
 		"warehouse": r.warehouse, "kind": r.kind, "owner": r.owner, "namespace": []string(r.ident.Namespace),
-		"name": r.ident.Name, "principal": r.principal, "grace_seconds": stagedGrace.Seconds(), "previous": uuid.Nil,
+		"name": r.ident.Name, "ident_key": foldIdent(r.ident), "principal": r.principal, "grace_seconds": stagedGrace.Seconds(), "previous": uuid.Nil,
 	}
 	rows, err := tx.Query(ctx, sqlOverlapping, args)
 	if err != nil {

@@ -15,14 +15,18 @@ import (
 
 // The parent's lock is the one that a foreign key takes: it keeps the parent from being dropped and nothing else.
 const sqlFindParent = `
-SELECT id FROM namespaces WHERE warehouse_id = @warehouse AND levels = @levels FOR KEY SHARE`
+SELECT id, levels FROM namespaces
+WHERE warehouse_id = @warehouse AND coalesce(levels_key, levels) = (
+    SELECT CASE WHEN folds_names THEN @levels_key::text[] ELSE @levels::text[] END FROM warehouses WHERE id = @warehouse)
+FOR KEY SHARE`
 
 const sqlInsertNamespace = `
-INSERT INTO namespaces (id, warehouse_id, parent_id, levels, properties, version, created_at, updated_at)
-VALUES (@id, @warehouse, @parent, @levels, @properties, 1, @at, @at)
-ON CONFLICT (warehouse_id, levels) DO NOTHING`
+INSERT INTO namespaces (id, warehouse_id, parent_id, levels, levels_key, properties, version, created_at, updated_at)
+VALUES (@id, @warehouse, @parent, @levels,
+        (SELECT @levels_key::text[] FROM warehouses WHERE id = @warehouse AND folds_names), @properties, 1, @at, @at)
+ON CONFLICT DO NOTHING`
 
-// CreateNamespace makes a namespace below its parent.
+// CreateNamespace makes a namespace below its parent, whose spelling it takes over.
 func (s *Store) CreateNamespace(ctx context.Context, c catalog.NamespaceCreate) error {
 	properties, err := encodeProperties(c.Record.Properties)
 	if err != nil {
@@ -38,13 +42,13 @@ func (s *Store) CreateNamespace(ctx context.Context, c catalog.NamespaceCreate) 
 				return err
 			}
 		}
-		parent, err := findParent(ctx, tx, c.WarehouseID, levels.Parent())
+		parent, above, err := findParent(ctx, tx, c.WarehouseID, levels.Parent())
 		if err != nil {
 			return err
 		}
 		tag, err := tx.Exec(ctx, sqlInsertNamespace, pgx.NamedArgs{
-			"id": c.Record.ID, "warehouse": c.WarehouseID, "parent": parent, "levels": []string(levels),
-			"properties": properties, "at": c.Fact.At,
+			"id": c.Record.ID, "warehouse": c.WarehouseID, "parent": parent, "levels": append(above, levels[len(levels)-1]),
+			"levels_key": foldAll(levels), "properties": properties, "at": c.Fact.At,
 		})
 		if err != nil {
 			return err
@@ -60,17 +64,19 @@ func namespaceReservation(warehouse, id uuid.UUID, location string) reservation 
 	return reservation{warehouse: warehouse, location: location, kind: ownerNamespace, owner: id}
 }
 
-// findParent gives the id of a namespace's parent as an argument: NULL for the warehouse itself.
-func findParent(ctx context.Context, tx pgx.Tx, warehouse uuid.UUID, levels catalog.Namespace) (any, error) {
+// findParent gives the id of a namespace's parent as an argument (NULL for the warehouse itself) and its levels.
+func findParent(ctx context.Context, tx pgx.Tx, warehouse uuid.UUID, levels catalog.Namespace) (id any, above []string, err error) {
 	if len(levels) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
-	var id uuid.UUID
-	err := tx.QueryRow(ctx, sqlFindParent, pgx.NamedArgs{"warehouse": warehouse, "levels": lookupAll(levels)}).Scan(&id)
+	var found uuid.UUID
+	err = tx.QueryRow(ctx, sqlFindParent, pgx.NamedArgs{
+		"warehouse": warehouse, "levels": lookupAll(levels), "levels_key": foldAll(levels),
+	}).Scan(&found, &above)
 	if noRows(err) {
-		return nil, fault.New(fault.NoSuchNamespace, "Namespace does not exist: %s", levels)
+		return nil, nil, fault.New(fault.NoSuchNamespace, "Namespace does not exist: %s", levels)
 	}
-	return id, err
+	return found, above, err
 }
 
 const sqlLockNamespaceProperties = `SELECT properties FROM namespaces WHERE id = @id FOR NO KEY UPDATE`

@@ -41,6 +41,8 @@ var violations = map[string]struct {
 	"tables_warehouse_fkey":       {fault.NoSuchWarehouse, "Warehouse does not exist"},
 	"tables_namespace_fkey":       {fault.NoSuchNamespace, "Namespace does not exist"},
 	"tables_name_key":             {fault.AlreadyExists, "Table already exists"},
+	"tables_folded_key":           {fault.AlreadyExists, "Table already exists"},
+	"namespaces_folded_key":       {fault.AlreadyExists, "Namespace already exists"},
 	"locations_pkey":              {fault.BadRequest, overlapMessage},
 	"principals_name_key":         {fault.AlreadyExists, "Principal already exists"},
 	"principals_client_id_key":    {fault.AlreadyExists, "Another principal has this client id"},

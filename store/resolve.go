@@ -24,10 +24,11 @@ const activeRoles = `active AS (
 )`
 
 // One statement, so that what is there and what the caller may do belong to one moment. A name wins over an id that
-// reads the same. Levels are matched prefix by prefix through the index of namespaces_levels_key.
+// reads the same. Levels are matched prefix by prefix. What is compared is the *_key where there is
+// one, which is in warehouses that fold names.
 const sqlResolve = `
 WITH w AS (
-    SELECT id, name, location, properties, storage, version, created_at, updated_at
+    SELECT id, name, location, properties, storage, folds_names, version, created_at, updated_at
     FROM warehouses
     WHERE name = @warehouse::text OR id = @warehouse_id::uuid
     ORDER BY name = @warehouse::text DESC
@@ -36,13 +37,17 @@ WITH w AS (
     SELECT namespaces.id, namespaces.levels, namespaces.properties, namespaces.version, depth
     FROM w
     CROSS JOIN generate_series(1, cardinality(@levels::text[])) AS depth
-    JOIN namespaces ON namespaces.warehouse_id = w.id AND namespaces.levels = (@levels::text[])[1:depth]
+    JOIN namespaces ON namespaces.warehouse_id = w.id
+     AND coalesce(namespaces.levels_key, namespaces.levels)
+         = (CASE WHEN w.folds_names THEN @levels_key::text[] ELSE @levels::text[] END)[1:depth]
 ), t AS (
-    SELECT tables.id, tables.namespace_id, tables.kind, tables.table_uuid, tables.location, tables.metadata_location,
-           tables.format_version, tables.version
-    FROM n
+    SELECT tables.id, tables.namespace_id, tables.name, tables.kind, tables.table_uuid, tables.location,
+           tables.metadata_location, tables.format_version, tables.version
+    FROM w
+    CROSS JOIN n
     JOIN tables ON tables.namespace_id = n.id
-    WHERE n.depth = cardinality(@levels::text[]) AND tables.name = @table::text
+     AND coalesce(tables.name_key, tables.name) = CASE WHEN w.folds_names THEN @table_key::text ELSE @table::text END
+    WHERE n.depth = cardinality(@levels::text[])
 ), ` + activeRoles + `, acting AS (
     SELECT active.id, active.name FROM active
     UNION
@@ -58,10 +63,10 @@ WITH w AS (
     UNION ALL SELECT t.kind, t.id FROM t
 )
 SELECT EXISTS (SELECT 1 FROM principals WHERE principals.id = @principal::uuid) AS known,
-       w.id, w.name, w.location, w.properties, w.storage, w.version, w.created_at, w.updated_at,
+       w.id, w.name, w.location, w.properties, w.storage, w.folds_names, w.version, w.created_at, w.updated_at,
        (SELECT json_agg(json_build_object('ID', n.id, 'Levels', n.levels, 'Properties', n.properties, 'Version', n.version)
                         ORDER BY n.depth) FROM n) AS namespaces,
-       t.id, t.namespace_id, t.kind, t.table_uuid, t.location, t.metadata_location, t.format_version, t.version,
+       t.id, t.namespace_id, t.name, t.kind, t.table_uuid, t.location, t.metadata_location, t.format_version, t.version,
        (SELECT json_agg(json_build_object('Privilege', grants.privilege, 'Kind', grants.securable_kind,
                                           'SecurableID', grants.securable_id, 'Role', acting.name))
         FROM acting
@@ -78,11 +83,12 @@ type resolved struct {
 	warehouseName        *string
 	warehouseLocation    *string
 	properties, storage  []byte
+	foldsNames           *bool
 	warehouseVersion     *int64
 	createdAt, updatedAt pgtype.Timestamptz
 	namespaces           []byte
 	tableID, namespaceID *uuid.UUID
-	kind                 *string
+	name, kind           *string
 	tableUUID            *uuid.UUID
 	location, metadata   *string
 	formatVersion        *int
@@ -96,9 +102,9 @@ func (s *Store) Resolve(ctx context.Context, l catalog.Lookup) (catalog.Resoluti
 	err := s.read(ctx, func(q querier) error {
 		row = resolved{}
 		return q.QueryRow(ctx, sqlResolve, resolveArgs(l)).Scan(&row.known,
-			&row.warehouseID, &row.warehouseName, &row.warehouseLocation, &row.properties, &row.storage,
+			&row.warehouseID, &row.warehouseName, &row.warehouseLocation, &row.properties, &row.storage, &row.foldsNames,
 			&row.warehouseVersion, &row.createdAt, &row.updatedAt, &row.namespaces,
-			&row.tableID, &row.namespaceID, &row.kind, &row.tableUUID, &row.location, &row.metadata,
+			&row.tableID, &row.namespaceID, &row.name, &row.kind, &row.tableUUID, &row.location, &row.metadata,
 			&row.formatVersion, &row.version, &row.grants)
 	})
 	if err != nil {
@@ -110,6 +116,7 @@ func (s *Store) Resolve(ctx context.Context, l catalog.Lookup) (catalog.Resoluti
 func resolveArgs(l catalog.Lookup) pgx.NamedArgs {
 	args := pgx.NamedArgs{
 		"warehouse": lookup(l.Warehouse), "warehouse_id": nil, "levels": lookupAll(l.Namespace), "table": lookup(l.Table),
+		"levels_key": foldAll(l.Namespace), "table_key": fold(l.Table),
 		"principal": nil, "all_roles": l.Principal.Roles.All, "roles": lookupAll(l.Principal.Roles.Names),
 		"root": authz.RootID,
 	}
@@ -134,7 +141,8 @@ func (r resolved) resolution(l catalog.Lookup) (catalog.Resolution, error) {
 		return res, nil
 	}
 	res.Warehouse = &catalog.Warehouse{
-		ID: *r.warehouseID, Name: *r.warehouseName, Location: *r.warehouseLocation, Version: *r.warehouseVersion,
+		ID: *r.warehouseID, Name: *r.warehouseName, Location: *r.warehouseLocation,
+		FoldsNames: *r.foldsNames, Version: *r.warehouseVersion,
 		CreatedAt: r.createdAt.Time.UTC(), UpdatedAt: r.updatedAt.Time.UTC(),
 	}
 	if err := decodeWarehouse(res.Warehouse, r.properties, r.storage); err != nil {
@@ -154,7 +162,7 @@ func (r resolved) resolution(l catalog.Lookup) (catalog.Resolution, error) {
 	}
 	found := &catalog.TableRecord{
 		ID: *r.tableID, Kind: catalog.Kind(*r.kind), NamespaceID: *r.namespaceID, UUID: *r.tableUUID,
-		Ident:    catalog.Identifier{Namespace: res.Namespace.Levels, Name: l.Table},
+		Ident:    catalog.Identifier{Namespace: res.Namespace.Levels, Name: *r.name},
 		Location: *r.location, MetadataLocation: *r.metadata, FormatVersion: *r.formatVersion, Version: *r.version,
 	}
 	if found.Kind == catalog.KindView {

@@ -27,8 +27,10 @@ WITH lapsed AS (
 DELETE FROM staged_tables USING lapsed WHERE staged_tables.table_uuid = lapsed.table_uuid`
 
 const sqlInsertStaged = `
-INSERT INTO staged_tables (table_uuid, warehouse_id, namespace, name, location, principal_id, expires_at)
-VALUES (@uuid, @warehouse, @namespace, @name, @location, @principal, now() + make_interval(secs => @ttl_seconds))`
+INSERT INTO staged_tables (table_uuid, warehouse_id, namespace, name, ident_key, location, principal_id, expires_at)
+VALUES (@uuid, @warehouse, @namespace, @name,
+        (SELECT @ident_key::text[] FROM warehouses WHERE id = @warehouse AND folds_names), @location, @principal,
+        now() + make_interval(secs => @ttl_seconds))`
 
 // StageTable remembers a staged create and reserves its location.
 func (s *Store) StageTable(ctx context.Context, t catalog.StagedTable) error {
@@ -45,7 +47,7 @@ func (s *Store) StageTable(ctx context.Context, t catalog.StagedTable) error {
 		}
 		_, err = tx.Exec(ctx, sqlInsertStaged, pgx.NamedArgs{
 			"uuid": t.UUID, "warehouse": t.WarehouseID, "namespace": []string(t.Ident.Namespace), "name": t.Ident.Name,
-			"location": t.Location, "principal": t.PrincipalID, "ttl_seconds": t.TTL.Seconds(),
+			"ident_key": foldIdent(t.Ident), "location": t.Location, "principal": t.PrincipalID, "ttl_seconds": t.TTL.Seconds(),
 		})
 		if err != nil {
 			return err
@@ -56,9 +58,10 @@ func (s *Store) StageTable(ctx context.Context, t catalog.StagedTable) error {
 }
 
 const sqlFindStaged = `
-SELECT table_uuid, location, principal_id, extract(epoch FROM expires_at - now())::double precision
+SELECT table_uuid, namespace, name, location, principal_id, extract(epoch FROM expires_at - now())::double precision
 FROM staged_tables
-WHERE warehouse_id = @warehouse AND namespace = @namespace AND name = @name AND expires_at > now()
+WHERE warehouse_id = @warehouse AND (namespace = @namespace AND name = @name OR ident_key = @ident_key)
+  AND expires_at > now()
 ORDER BY expires_at DESC, table_uuid`
 
 // FindStagedTables gives the staged creates of a name that have not expired, newest first. TTL is what is left.
@@ -67,14 +70,15 @@ func (s *Store) FindStagedTables(ctx context.Context, warehouseID uuid.UUID, ide
 	err := s.read(ctx, func(q querier) error {
 		rows, err := q.Query(ctx, sqlFindStaged, pgx.NamedArgs{
 			"warehouse": warehouseID, "namespace": lookupAll(ident.Namespace), "name": lookup(ident.Name),
+			"ident_key": foldIdent(ident),
 		})
 		if err != nil {
 			return err
 		}
 		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (catalog.StagedTable, error) {
-			t := catalog.StagedTable{WarehouseID: warehouseID, Ident: ident}
+			t := catalog.StagedTable{WarehouseID: warehouseID}
 			var seconds float64
-			err := row.Scan(&t.UUID, &t.Location, &t.PrincipalID, &seconds)
+			err := row.Scan(&t.UUID, &t.Ident.Namespace, &t.Ident.Name, &t.Location, &t.PrincipalID, &seconds)
 			t.TTL = time.Duration(seconds * float64(time.Second))
 			return t, err
 		})

@@ -72,10 +72,17 @@ FOR KEY SHARE OF namespaces`
 
 const sqlTableExists = `SELECT EXISTS (SELECT 1 FROM tables WHERE id = @id AND kind = @kind)`
 
-const sqlFindName = `SELECT id, kind FROM tables WHERE namespace_id = @namespace AND name = @name`
+const sqlFindName = `
+SELECT id, kind, name FROM tables
+WHERE namespace_id = @namespace AND coalesce(name_key, name) = (
+    SELECT CASE WHEN warehouses.folds_names THEN @name_key::text ELSE @name::text END
+    FROM namespaces JOIN warehouses ON warehouses.id = namespaces.warehouse_id
+    WHERE namespaces.id = @namespace)`
 
 const sqlRenameTable = `
-UPDATE tables SET namespace_id = @namespace, name = @name, version = version + 1, updated_at = @at
+UPDATE tables
+SET namespace_id = @namespace, name = @name, name_key = CASE WHEN name_key IS NOT NULL THEN @name_key END, version = version + 1,
+    updated_at = @at
 WHERE id = @id AND kind = @kind`
 
 // RenameTable gives a table or a view another name, perhaps in another namespace of its warehouse. Its own name is no change.
@@ -83,24 +90,29 @@ func (s *Store) RenameTable(ctx context.Context, r catalog.TableRename) error {
 	if err := checkNames(r.Target.Name); err != nil {
 		return err
 	}
-	args := pgx.NamedArgs{"id": r.ID, "kind": r.Kind, "namespace": r.TargetNamespaceID, "name": r.Target.Name, "at": r.Fact.At}
+	args := pgx.NamedArgs{
+		"id": r.ID, "kind": r.Kind, "namespace": r.TargetNamespaceID, "name": r.Target.Name, "name_key": fold(r.Target.Name),
+		"at": r.Fact.At,
+	}
 	return s.InTx(ctx, func(tx pgx.Tx) error {
 		if err := lockRename(ctx, tx, r, args); err != nil {
 			return err
 		}
 		var holder uuid.UUID
 		var kind catalog.Kind
-		err := tx.QueryRow(ctx, sqlFindName, args).Scan(&holder, &kind)
+		var name string
+		err := tx.QueryRow(ctx, sqlFindName, args).Scan(&holder, &kind, &name)
 		switch {
-		case err == nil && holder == r.ID:
+		case err == nil && holder == r.ID && name == r.Target.Name:
 			return nil
+		case err == nil && holder == r.ID: // spelled anew, in a warehouse that folds names
 		case err == nil:
 			return kind.NotRenamed(r.Source, r.Target)
 		case !noRows(err):
 			return err
 		}
 		tag, err := tx.Exec(ctx, sqlRenameTable, args)
-		if violates(err, "tables_name_key") {
+		if violates(err, "tables_name_key") || violates(err, "tables_folded_key") {
 			return r.Kind.NotRenamed(r.Source, r.Target) // taken in this moment; by what, the broken transaction cannot ask
 		}
 		if err != nil {
@@ -132,12 +144,12 @@ func lockRename(ctx context.Context, tx pgx.Tx, r catalog.TableRename, args pgx.
 const sqlDropTable = `
 WITH gone AS (
     DELETE FROM tables WHERE id = @id AND kind = @kind
-    RETURNING id, warehouse_id, namespace_id, name, table_uuid, location, metadata_location
+    RETURNING id, warehouse_id, namespace_id, name, name_key, table_uuid, location, metadata_location
 )
 INSERT INTO dropped_tables (id, warehouse_id, namespace, name, table_uuid, location, metadata_location,
-                            purge_requested, dropped_at)
+                            purge_requested, dropped_at, ident_key)
 SELECT gone.id, gone.warehouse_id, namespaces.levels, gone.name, gone.table_uuid, gone.location, gone.metadata_location,
-       @purge, @at
+       @purge, @at, CASE WHEN gone.name_key IS NOT NULL THEN namespaces.levels_key || gone.name_key END
 FROM gone JOIN namespaces ON namespaces.id = gone.namespace_id`
 
 const sqlKeepDroppedLocations = `UPDATE locations SET owner_kind = 'dropped' WHERE owner_id = @id`

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"catalogd/catalog"
 	"catalogd/internal/fault"
 )
 
@@ -53,3 +54,17 @@ func after(name string) string {
 	name, _, _ = strings.Cut(name, "\x00")
 	return strings.ToValidUTF8(name, "\uFFFD")
 }
+
+// fold gives the form of a name under which warehouses that fold names compare it.
+func fold(name string) string { return catalog.FoldName(lookup(name)) }
+
+func foldAll(names []string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = fold(name)
+	}
+	return out
+}
+
+// foldIdent gives the whole identifier in that form, namespace first.
+func foldIdent(id catalog.Identifier) []string { return append(foldAll(id.Namespace), fold(id.Name)) }

@@ -15,8 +15,8 @@ import (
 )
 
 const sqlInsertWarehouse = `
-INSERT INTO warehouses (id, name, location, properties, storage, version, created_at, updated_at)
-VALUES (@id, @name, @location, @properties, @storage, 1, @at, @at)
+INSERT INTO warehouses (id, name, location, properties, storage, folds_names, version, created_at, updated_at)
+VALUES (@id, @name, @location, @properties, @storage, @folds_names, 1, @at, @at)
 ON CONFLICT (name) DO NOTHING`
 
 const sqlOwnedLocations = `SELECT DISTINCT location FROM locations WHERE location = ANY (@above::text[]) OR location >= @key AND location < @past LIMIT 1`
@@ -35,7 +35,8 @@ func (s *Store) CreateWarehouse(ctx context.Context, w catalog.Warehouse, f cata
 			return err
 		}
 		tag, err := tx.Exec(ctx, sqlInsertWarehouse, pgx.NamedArgs{
-			"id": w.ID, "name": w.Name, "location": w.Location, "properties": properties, "storage": storage, "at": f.At,
+			"id": w.ID, "name": w.Name, "location": w.Location, "properties": properties, "storage": storage,
+			"folds_names": w.FoldsNames, "at": f.At,
 		})
 		if err != nil {
 			return err
@@ -115,7 +116,7 @@ func createCatalogAdmin(ctx context.Context, tx pgx.Tx, warehouse uuid.UUID, f c
 }
 
 const sqlFindWarehouse = `
-SELECT id, name, location, properties, storage, version, created_at, updated_at
+SELECT id, name, location, properties, storage, folds_names, version, created_at, updated_at
 FROM warehouses WHERE name = @name`
 
 // FindWarehouse finds a warehouse by its name.
@@ -136,7 +137,7 @@ func (s *Store) FindWarehouse(ctx context.Context, name string) (catalog.Warehou
 }
 
 const sqlListWarehouses = `
-SELECT id, name, location, properties, storage, version, created_at, updated_at
+SELECT id, name, location, properties, storage, folds_names, version, created_at, updated_at
 FROM warehouses ORDER BY name`
 
 // ListWarehouses gives all warehouses by name.
@@ -156,7 +157,7 @@ func (s *Store) ListWarehouses(ctx context.Context) ([]catalog.Warehouse, error)
 func scanWarehouse(row pgx.CollectableRow) (catalog.Warehouse, error) {
 	var w catalog.Warehouse
 	var properties, storage []byte
-	err := row.Scan(&w.ID, &w.Name, &w.Location, &properties, &storage, &w.Version, &w.CreatedAt, &w.UpdatedAt)
+	err := row.Scan(&w.ID, &w.Name, &w.Location, &properties, &storage, &w.FoldsNames, &w.Version, &w.CreatedAt, &w.UpdatedAt)
 	if err != nil {
 		return w, err
 	}

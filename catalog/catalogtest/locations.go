@@ -1,7 +1,6 @@
 package catalogtest
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -75,21 +74,17 @@ func mayNest(there authz.SecurableKind, at string, kind authz.SecurableKind, key
 func (st *state) yields(l locationRow, r reservation, now time.Time) bool {
 	if l.dropped {
 		d := st.dropped[l.owner]
-		return d.warehouse == r.warehouse && sameIdent(d.Ident, r.ident)
+		return d.warehouse == r.warehouse && st.sameIdent(r.warehouse, d.Ident, r.ident)
 	}
 	if !l.staged {
 		return false
 	}
 	s := st.staged[l.owner]
-	return s.WarehouseID == r.warehouse && sameIdent(s.Ident, r.ident) && s.PrincipalID == r.principal || st.lapsed(l, now)
+	return s.WarehouseID == r.warehouse && st.sameIdent(r.warehouse, s.Ident, r.ident) && s.PrincipalID == r.principal || st.lapsed(l, now)
 }
 
 func (st *state) lapsed(l locationRow, now time.Time) bool {
 	return l.staged && st.staged[l.owner].expires.Add(stagedGrace).Before(now)
-}
-
-func sameIdent(a, b catalog.Identifier) bool {
-	return a.Name == b.Name && slices.Equal(a.Namespace, b.Namespace)
 }
 
 // meetsBase tells whether the key lies in or around another warehouse's base.

@@ -67,6 +67,7 @@ func (s *Store) CreateNamespace(ctx context.Context, c catalog.NamespaceCreate) 
 				return noSuchNamespace(levels.Parent().String())
 			}
 			row.parent = parent.ID
+			row.Levels = append(slices.Clone(parent.Levels), levels[len(levels)-1])
 		}
 		if _, taken := st.namespaceAt(c.WarehouseID, levels); taken {
 			return fault.New(fault.AlreadyExists, "Namespace already exists: %s", levels)

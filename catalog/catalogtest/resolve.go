@@ -89,16 +89,29 @@ func (st *state) warehouse(name string) (catalog.Warehouse, bool) {
 
 func (st *state) namespaceAt(warehouse uuid.UUID, levels catalog.Namespace) (namespaceRow, bool) {
 	for _, n := range st.namespaces {
-		if n.warehouse == warehouse && slices.Equal(n.Levels, levels) {
+		if n.warehouse == warehouse && slices.Equal(st.keyOf(warehouse, n.Levels...), st.keyOf(warehouse, levels...)) {
 			return n, true
 		}
 	}
 	return namespaceRow{}, false
 }
 
+// keyOf gives names as the warehouse compares them.
+func (st *state) keyOf(warehouse uuid.UUID, names ...string) []string {
+	if st.warehouses[warehouse].FoldsNames {
+		return catalog.Namespace(names).Fold()
+	}
+	return names
+}
+
+func (st *state) sameIdent(warehouse uuid.UUID, a, b catalog.Identifier) bool {
+	return slices.Equal(st.keyOf(warehouse, a.Key()...), st.keyOf(warehouse, b.Key()...))
+}
+
 func (st *state) tableAt(namespace uuid.UUID, name string) (tableRow, bool) {
+	warehouse := st.namespaces[namespace].warehouse
 	for _, t := range st.tables {
-		if t.NamespaceID == namespace && t.Ident.Name == name {
+		if t.NamespaceID == namespace && slices.Equal(st.keyOf(warehouse, t.Ident.Name), st.keyOf(warehouse, name)) {
 			return t, true
 		}
 	}

@@ -16,6 +16,10 @@ func TestStore_KeepsThePromises(t *testing.T) {
 	catalogtest.Run(t, func(*testing.T) catalog.Store { return catalogtest.NewStore() })
 }
 
+func TestStore_KeepsThePromisesWithFoldedNames(t *testing.T) {
+	catalogtest.RunFolded(t, func(*testing.T) catalog.Store { return catalogtest.NewStore() })
+}
+
 func warehouse() catalog.Warehouse {
 	return catalog.Warehouse{ID: uuid.New(), Name: "w", Location: "s3://bucket/base", Storage: vending.Profile{StorageType: "S3"}}
 }

@@ -18,11 +18,17 @@ import (
 
 // Run holds a store against the promises of catalog's ports. newStore gives an empty store for each test; it also is
 // a Backdoor and a catalog.AdminStore. Tests run in parallel.
-func Run(t *testing.T, newStore func(t *testing.T) catalog.Store) {
+func Run(t *testing.T, newStore func(t *testing.T) catalog.Store) { run(t, newStore, false) }
+
+// RunFolded is Run on a warehouse that compares names without regard to case: the same promises hold there, and what
+// was made is found under a name spelled otherwise.
+func RunFolded(t *testing.T, newStore func(t *testing.T) catalog.Store) { run(t, newStore, true) }
+
+func run(t *testing.T, newStore func(t *testing.T) catalog.Store, folds bool) {
 	groups := map[string][]promise{
 		"Namespaces": namespacePromises, "Tables": tablePromises, "Commits": commitPromises, "Locations": locationPromises,
 		"Staged": stagedPromises, "Warehouses": warehousePromises, "Resolve": resolvePromises, "Races": racePromises,
-		"Names": namePromises, "Metadata": metadataPromises,
+		"Names": namesPromises(folds), "Metadata": metadataPromises,
 	}
 	for group, promises := range groups {
 		t.Run(group, func(t *testing.T) {
@@ -30,7 +36,7 @@ func Run(t *testing.T, newStore func(t *testing.T) catalog.Store) {
 			for _, p := range promises {
 				t.Run(p.name, func(t *testing.T) {
 					t.Parallel()
-					p.check(newBench(t, newStore(t)))
+					p.check(newBench(t, newStore(t), folds))
 				})
 			}
 		})
@@ -49,11 +55,12 @@ type bench struct {
 	store     catalog.Store
 	admin     catalog.AdminStore
 	back      Backdoor
+	folds     bool // whether warehouses fold names
 	warehouse catalog.Warehouse
 	principal auth.Principal
 }
 
-func newBench(t *testing.T, store catalog.Store) *bench {
+func newBench(t *testing.T, store catalog.Store, folds bool) *bench {
 	t.Helper()
 	back, ok := store.(Backdoor)
 	if !ok {
@@ -63,7 +70,7 @@ func newBench(t *testing.T, store catalog.Store) *bench {
 	if !ok {
 		t.Fatalf("%T is no catalog.AdminStore", store)
 	}
-	b := &bench{T: t, store: store, admin: admin, back: back}
+	b := &bench{T: t, store: store, admin: admin, back: back, folds: folds}
 	b.principal = auth.Principal{ID: uuid.New(), Name: "alice", Kind: auth.Service, Roles: auth.RoleScope{All: true}, TokenID: "jti-1"}
 	b.warehouse = b.addWarehouse("w", "s3://bucket/base")
 	return b
@@ -101,7 +108,7 @@ func (b *bench) refused(err error, kind fault.Kind, message string) {
 func (b *bench) addWarehouse(name, location string) catalog.Warehouse {
 	b.Helper()
 	w := catalog.Warehouse{
-		ID: uuid.New(), Name: name, Location: location, Properties: map[string]string{"p": name},
+		ID: uuid.New(), Name: name, Location: location, Properties: map[string]string{"p": name}, FoldsNames: b.folds,
 		Storage: vending.Profile{
 			StorageType: "S3", AllowedLocations: []string{"s3://bucket"}, Region: "eu-central-1", PathStyleAccess: true,
 		},
@@ -186,6 +193,13 @@ func (b *bench) resolve(l catalog.Lookup) catalog.Resolution {
 	}
 	if l.Warehouse == "" {
 		l.Warehouse = b.warehouse.Name
+	}
+	if b.folds { // whatever a promise looks for, it looks for in another spelling
+		l.Table = strings.ToUpper(l.Table)
+		l.Namespace = slices.Clone(l.Namespace)
+		for i, level := range l.Namespace {
+			l.Namespace[i] = strings.ToUpper(level)
+		}
 	}
 	res, err := b.store.Resolve(b.Context(), l)
 	b.must(err)

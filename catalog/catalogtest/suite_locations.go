@@ -246,7 +246,7 @@ var stagedPromises = []promise{
 		if len(found) != 2 || found[0].UUID != second.UUID || found[1].UUID != first.UUID {
 			b.Errorf("found %+v, want the second and then the first", found)
 		}
-		b.wantStaged(catalog.Identifier{Namespace: a.Levels, Name: "T"})
+		b.wantStaged(catalog.Identifier{Namespace: a.Levels, Name: "u"})
 		b.must(b.store.DropNamespace(b.Context(), a.ID, b.fact("drop-namespace", "a")))
 	}},
 	{"HoldsItsPlace", func(b *bench) {

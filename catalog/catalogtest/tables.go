@@ -67,10 +67,12 @@ func (s *Store) RenameTable(ctx context.Context, r catalog.TableRename) error {
 			return noSuchNamespace(r.Target.Namespace.String())
 		}
 		if holder, taken := st.tableAt(r.TargetNamespaceID, r.Target.Name); taken {
-			if holder.ID == r.ID {
+			if holder.ID == r.ID && holder.Ident.Name == r.Target.Name {
 				return nil
 			}
-			return holder.Kind.NotRenamed(r.Source, r.Target)
+			if holder.ID != r.ID {
+				return holder.Kind.NotRenamed(r.Source, r.Target)
+			}
 		}
 		t.NamespaceID, t.Version = r.TargetNamespaceID, t.Version+1
 		t.Ident = catalog.Identifier{Namespace: n.Levels, Name: r.Target.Name}
@@ -127,7 +129,7 @@ func (s *Store) FindStagedTables(ctx context.Context, warehouseID uuid.UUID, ide
 	var found []stagedRow
 	err := s.tx(ctx, "FindStagedTables", func(st *state) error {
 		for _, t := range st.staged {
-			if t.WarehouseID == warehouseID && sameIdent(t.Ident, ident) && t.expires.After(s.Now()) {
+			if t.WarehouseID == warehouseID && st.sameIdent(warehouseID, t.Ident, ident) && t.expires.After(s.Now()) {
 				found = append(found, t)
 			}
 		}
