@@ -122,27 +122,21 @@ func TestField_C101_RedeclaringChangesNothing(t *testing.T) {
 	wantTop(t, d, keyCurrentSchema, "1")
 }
 
+// fullTable is a v3 document with every optional field of the specification and one that nobody knows.
+const fullTable = `{"format-version":3,"table-uuid":"` + tableUUID + `","location":"s3://b/t","last-sequence-number":1,"last-updated-ms":1700000000000,` +
+	`"last-column-id":2,"next-row-id":5,"current-schema-id":0,"schemas":[{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"a","required":false,"type":"variant"},{"id":2,"name":"b","required":false,"type":"geography(OGC:CRS84, karney)"}]}],` +
+	`"default-spec-id":0,"partition-specs":[{"spec-id":0,"fields":[{"name":"m","transform":"zip","source-ids":[1,2],"field-id":1000}]}],"last-partition-id":1000,` +
+	`"default-sort-order-id":0,"sort-orders":[{"order-id":0,"fields":[]}],"properties":{},"current-snapshot-id":7,` +
+	`"refs":{"main":{"snapshot-id":7,"type":"branch","max-ref-age-ms":9223372036854775807}},` +
+	`"snapshots":[{"snapshot-id":7,"sequence-number":1,"timestamp-ms":1700000000000,"manifest-list":"s3://m","first-row-id":0,"added-rows":5,"key-id":"k1","summary":{"operation":"append"}}],` +
+	`"statistics":[{"snapshot-id":7,"statistics-path":"s","file-size-in-bytes":1,"file-footer-size-in-bytes":1,"key-metadata":"AA==","blob-metadata":[]}],` +
+	`"partition-statistics":[{"snapshot-id":7,"statistics-path":"p","file-size-in-bytes":1}],"encryption-keys":[{"key-id":"k1","encrypted-key-metadata":"AAEC","encrypted-by-id":"k0","properties":{"a":"b"}}],` +
+	`"snapshot-log":[{"timestamp-ms":1700000000000,"snapshot-id":7}],"metadata-log":[],"x-future":{"rows":12345678901234567890,"z":1.0}}`
+
 func TestField_C104_NothingIsLostInAPropertyChange(t *testing.T) {
-	raw := []byte(`{"format-version":3,"table-uuid":"` + tableUUID + `","location":"s3://b/t","last-sequence-number":1,"last-updated-ms":1700000000000,` +
-		`"last-column-id":2,"next-row-id":5,"current-schema-id":0,"schemas":[{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"a","required":false,"type":"variant"},{"id":2,"name":"b","required":false,"type":"geography(OGC:CRS84, karney)"}]}],` +
-		`"default-spec-id":0,"partition-specs":[{"spec-id":0,"fields":[{"name":"m","transform":"zip","source-ids":[1,2],"field-id":1000}]}],"last-partition-id":1000,` +
-		`"default-sort-order-id":0,"sort-orders":[{"order-id":0,"fields":[]}],"properties":{},"current-snapshot-id":7,` +
-		`"refs":{"main":{"snapshot-id":7,"type":"branch","max-ref-age-ms":9223372036854775807}},` +
-		`"snapshots":[{"snapshot-id":7,"sequence-number":1,"timestamp-ms":1700000000000,"manifest-list":"s3://m","first-row-id":0,"added-rows":5,"key-id":"k1","summary":{"operation":"append"}}],` +
-		`"statistics":[{"snapshot-id":7,"statistics-path":"s","file-size-in-bytes":1,"file-footer-size-in-bytes":1,"key-metadata":"AA==","blob-metadata":[]}],` +
-		`"partition-statistics":[{"snapshot-id":7,"statistics-path":"p","file-size-in-bytes":1}],"encryption-keys":[{"key-id":"k1","encrypted-key-metadata":"AAEC","encrypted-by-id":"k0","properties":{"a":"b"}}],` +
-		`"snapshot-log":[{"timestamp-ms":1700000000000,"snapshot-id":7}],"metadata-log":[],"x-future":{"rows":12345678901234567890,"z":1.0}}`)
-	base := parse(t, raw)
+	base := parse(t, []byte(fullTable))
 	d := commitOn(t, base, `{"action":"set-properties","updates":{"a":"b"}}`)
-	for i, m := range base.members {
-		switch string(m.name) {
-		case keyProperties, keyLastUpdated, keyMetadataLog:
-		default:
-			if !bytes.Equal(m.value, d.members[i].value) {
-				t.Errorf("%s became %s", m.name, d.members[i].value)
-			}
-		}
-	}
+	wantOnlyChanged(t, base.members, d.members, nil, keyProperties, keyLastUpdated, keyMetadataLog)
 }
 
 func TestField_C106_ColumnsOfOldSpecsMayGo(t *testing.T) {
@@ -355,21 +349,19 @@ func TestField_C178_UpgradesStepByStep(t *testing.T) {
 	wantTop(t, commitOn(t, v1Table(t), upgradeTo(3)), keyCurrentSnapshot, "") // -1 is v1's and v2's word for none
 }
 
-func TestField_C182_C183_Defaults(t *testing.T) {
-	column := func(typ, defaults string) string {
-		return schemaOf(append(fixtureXYZ, fmt.Sprintf(`{"id":4,"name":"d","required":false,"type":%q,%s}`, typ, defaults))...)
-	}
-	refused(t, v2Table(t), fault.IllegalArgument, "non-null default (1) is not supported until v3", column("int", `"initial-default":1`))
-	commitOn(t, v2Table(t), column("int", `"write-default":1`)) // only initial-default needs v3
+// columnWith is an add-schema of the fixture's columns and one with defaults.
+func columnWith(typ, defaults string) string {
+	return schemaOf(append(fixtureXYZ, fmt.Sprintf(`{"id":4,"name":"d","required":false,"type":%q,%s}`, typ, defaults))...)
+}
+
+func TestField_C183_DefaultsInTheSchema(t *testing.T) {
+	refused(t, v2Table(t), fault.IllegalArgument, "non-null default (1) is not supported until v3", columnWith("int", `"initial-default":1`))
+	commitOn(t, v2Table(t), columnWith("int", `"write-default":1`)) // only initial-default needs v3
 	_, err := create(t, `{"name":"t","schema":{"type":"struct","fields":[{"id":1,"name":"a","required":false,"type":"int","initial-default":1}]}}`)
 	wantError(t, err, fault.IllegalArgument, "non-null default (1) is not supported until v3")
-	d := commitOn(t, v3Table(t), column("string", `"initial-default":"EU","write-default":null`), useLastSchema)
-	if s := string(d.CurrentSchemaJSON()); !strings.Contains(s, `"initial-default":"EU"`) || strings.Contains(s, "write-default") {
-		t.Errorf("schema is %s", s)
-	}
-	d = commitOn(t, d, column("string", `"initial-default":"EU","write-default":"US"`), useLastSchema)
-	if s := string(d.CurrentSchemaJSON()); !strings.Contains(s, `"initial-default":"EU","write-default":"US"`) {
-		t.Errorf("schema is %s", s)
+	d := commitOn(t, v3Table(t), columnWith("int", `"initial-default":null,"write-default":null`), useLastSchema)
+	if s := string(d.CurrentSchemaJSON()); strings.Contains(s, "default") {
+		t.Errorf("null is no default: %s", s)
 	}
 	refused(t, v3Table(t), fault.IllegalArgument, "must be null", schemaOf(append(fixtureXYZ, `{"id":4,"name":"s","required":false,"type":{"type":"struct","fields":[]},"initial-default":{}}`)...))
 	for typ, value := range map[string]string{
@@ -377,9 +369,51 @@ func TestField_C182_C183_Defaults(t *testing.T) {
 		"boolean": `false`, "time": `"22:31:08.123456"`, "timestamp": `"2017-11-16T22:31:08.123456"`, "timestamptz": `"2017-11-16T22:31:08.123456+00:00"`,
 		"timestamp_ns": `"2017-11-16T22:31:08.123456789"`, "timestamptz_ns": `"2017-11-16T22:31:08.123456789Z"`, "float": `-0.5e1`, "long": `-9223372036854775808`, "string": `""`,
 	} {
-		d := commitOn(t, v3Table(t), column(typ, `"initial-default":`+value), useLastSchema)
+		d := commitOn(t, v3Table(t), columnWith(typ, `"initial-default":`+value), useLastSchema)
 		if !strings.Contains(string(d.CurrentSchemaJSON()), `"initial-default":`+value) {
 			t.Errorf("%s default %s is not kept: %s", typ, value, d.CurrentSchemaJSON())
 		}
+	}
+}
+
+// TestField_C182_ALaterWriteDefaultLeavesTheInitialOne keeps what old rows read by: without it a rewrite makes nulls.
+func TestField_C182_ALaterWriteDefaultLeavesTheInitialOne(t *testing.T) {
+	d := commitOn(t, v3Table(t), columnWith("string", `"initial-default":"EU","write-default":null`), useLastSchema)
+	if s := string(d.CurrentSchemaJSON()); !strings.Contains(s, `"initial-default":"EU"`) || strings.Contains(s, "write-default") {
+		t.Errorf("schema is %s", s)
+	}
+	d = commitOn(t, d, columnWith("string", `"initial-default":"EU","write-default":"US"`), useLastSchema)
+	if s := string(d.CurrentSchemaJSON()); !strings.Contains(s, `"initial-default":"EU","write-default":"US"`) {
+		t.Errorf("schema is %s", s)
+	}
+}
+
+// TestField_Z08_EverythingSurvives sends what each client sends to a document with everything in it: only what the
+// commit speaks of may differ.
+func TestField_Z08_EverythingSurvives(t *testing.T) {
+	touched := []string{keyLastUpdated, keyMetadataLog}
+	for name, c := range map[string]struct {
+		updates []string
+		members []string
+	}{
+		"properties": {[]string{setKept}, []string{keyProperties}},
+		"append": {[]string{addRows(9, 7, 2, 5, 3), `{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":9,"max-ref-age-ms":9223372036854775807}`},
+			[]string{keySnapshots, keyRefs, keySnapshotLog, keyCurrentSnapshot, keyLastSequence, keyNextRow}},
+		"branch":  {[]string{branch("audit", 7)}, []string{keyRefs}},
+		"columns": {[]string{schemaOf(field(1, "a", "variant"), field(2, "b", "geography(OGC:CRS84, karney)"), field(3, "c", "int"))}, []string{keySchemas, keyLastColumn}},
+		"statistics": {[]string{`{"action":"set-statistics","statistics":{"snapshot-id":8,"statistics-path":"s8","file-size-in-bytes":1,"file-footer-size-in-bytes":1,"blob-metadata":[]}}`},
+			[]string{keyStatistics}},
+		"encryption key": {[]string{`{"action":"add-encryption-key","encryption-key":{"key-id":"k2","encrypted-key-metadata":"AAEC"}}`}, []string{keyEncryptionKeys}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base := parse(t, []byte(fullTable))
+			next := commitOn(t, base, c.updates...)
+			wantOnlyChanged(t, base.members, next.members, nil, append(c.members, touched...)...)
+			for _, kept := range []string{`"key-id":"k1","summary"`, `"max-ref-age-ms":9223372036854775807`, `"key-metadata":"AA=="`, `"encrypted-by-id":"k0","properties":{"a":"b"}`, `"source-ids":[1,2]`} {
+				if !strings.Contains(string(next.JSON()), kept) {
+					t.Errorf("%s is gone", kept)
+				}
+			}
+		})
 	}
 }

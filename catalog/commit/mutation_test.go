@@ -105,6 +105,35 @@ func TestMutations(t *testing.T) {
 	})
 }
 
+// TestViewMutations is TestMutations for views.
+func TestViewMutations(t *testing.T) {
+	documents := []string{string(plainView(t).JSON()), string(commitOnView(t, plainView(t), everyViewUpdate).JSON())}
+	createBody := string(viewBody(viewVersionOf(1, 0, "trino", "select 1", "spark", "select 1"), `"location":"s3://b/v"`))
+	rapid.Check(t, func(t *rapid.T) {
+		raw, body, creation := rapid.SampledFrom(documents).Draw(t, "document"), viewRequestSeed, createBody
+		for range rapid.IntRange(0, 2).Draw(t, "in the document") {
+			raw = mutated(t, raw)
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "in the body") {
+			body, creation = mutated(t, body), mutated(t, creation)
+		}
+		if r, err := DecodeCreateView([]byte(creation)); err == nil {
+			if v, err := CreateView(r, stamp); err == nil {
+				checkView(t, v)
+			} else {
+				checkKind(t, err)
+			}
+		}
+		base, err := ParseView([]byte(raw))
+		if err == nil {
+			checkView(t, base)
+			applyAnything(t, base, []byte(body))
+		} else {
+			checkKind(t, err)
+		}
+	})
+}
+
 // checkNulls refuses the nulls that Java's reader dies over; those in the base were there before.
 func checkNulls(t testingT, base, d *Document) {
 	for _, name := range nullable {

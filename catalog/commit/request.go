@@ -184,12 +184,25 @@ func parseUpdate(text []byte, known map[string]func(object) (change, error)) (Up
 	u := Update{Action: strings.ToLower(action)}
 	decode := known[u.Action]
 	if decode == nil {
-		return Update{}, shapef("unknown update action %q", action)
+		return Update{}, notAmong(u.Action)
 	}
 	if u.change, err = decode(o); err != nil {
 		return Update{}, shapef("%s: %v", u.Action, err)
 	}
 	return u, nil
+}
+
+// notAmong is the refusal of an action that what is to be changed does not know.
+func notAmong(action string) error {
+	_, forTables := updates[action]
+	_, forViews := viewUpdates[action]
+	switch {
+	case forTables:
+		return shapef("%s cannot be applied to a view", action)
+	case forViews:
+		return shapef("%s cannot be applied to a table", action)
+	}
+	return shapef("unknown update action %q", excerpt([]byte(action)))
 }
 
 // Creates tells whether the request makes the table: the commit of a staged create.

@@ -114,18 +114,25 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw, body []byte) {
 		r, err := DecodeRequest(body)
 		if err != nil {
+			checkKind(t, err)
 			return
 		}
 		if created, err := ApplyCreate(r, CreateStamp{Now: now, UUID: tableUUID, Location: "s3://b/t"}); err == nil {
 			checkIndex(t, created)
+		} else {
+			checkKind(t, err)
 		}
 		base, err := Parse(raw)
 		if err != nil {
+			checkKind(t, err)
 			return
 		}
 		_ = Check(base, r)
 		_ = Landed(base, r)
-		if next, changed, err := Apply(base, r, Stamp{Now: now, MetadataLocation: oldFile}); err == nil && changed {
+		next, changed, err := Apply(base, r, Stamp{Now: now, MetadataLocation: oldFile})
+		if err != nil {
+			checkKind(t, err)
+		} else if changed {
 			checkIndex(t, next)
 		}
 		for _, view := range [][]byte{base.RefsOnly(), base.Answer()} {
@@ -142,10 +149,13 @@ func FuzzCreate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r, err := DecodeCreate(body)
 		if err != nil {
+			checkKind(t, err)
 			return
 		}
 		if d, err := Create(r, CreateStamp{Now: now, UUID: tableUUID, Location: "s3://b/t"}); err == nil {
 			checkIndex(t, d)
+		} else {
+			checkKind(t, err)
 		}
 	})
 }

@@ -299,11 +299,26 @@ func (v *viewVersion) representations() ([]representation, error) {
 	return list, nil
 }
 
+// checkQueries refuses what some readers of a new version could not take.
+func (v *viewVersion) checkQueries() error {
+	texts, err := v.representations()
+	for _, r := range texts {
+		switch {
+		case !r.isSQL:
+		case strings.TrimSpace(r.dialect) == "":
+			return shapef("representations: field %q must not be blank", "dialect")
+		case strings.TrimSpace(r.sql) == "":
+			return shapef("representations: field %q must not be blank", "sql")
+		}
+	}
+	return err
+}
+
 // dialects gives the SQL dialects in lower case, each once, and the first that is there twice; "" when none is.
 func (v *viewVersion) dialects() (dialects []string, twice string) {
 	texts, _ := v.representations() // checked when the version was read
 	for _, r := range texts {
-		dialect := strings.ToLower(r.dialect)
+		dialect := strings.ToLower(strings.TrimSpace(r.dialect))
 		switch {
 		case !r.isSQL:
 		case contains(dialects, []byte(dialect)):

@@ -195,6 +195,9 @@ func decodeNewVersion(o object) (version viewVersion, err error) {
 	if len(texts) == 0 {
 		return version, shapef("field %q must not be empty", "representations")
 	}
+	if err = version.checkQueries(); err != nil {
+		return version, err
+	}
 	version.o = version.o.withoutNulls(versionFields...)
 	return version, nil
 }
