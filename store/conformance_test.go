@@ -53,16 +53,6 @@ func (s *backdoorStore) execute(t testing.TB, statement string, args pgx.NamedAr
 	}
 }
 
-func (s *backdoorStore) AddView(t testing.TB, warehouse, namespace uuid.UUID, name string) {
-	t.Helper()
-	s.execute(t, `
-INSERT INTO tables (id, warehouse_id, namespace_id, kind, name, name_key, table_uuid, location, metadata_location, format_version,
-                    created_at, updated_at)
-VALUES (@id, @warehouse, @namespace, 'view', @name, (SELECT @key::text FROM warehouses WHERE id = @warehouse AND folds_names),
-        @id, '', '', 1, now(), now())`,
-		pgx.NamedArgs{"id": uuid.New(), "warehouse": warehouse, "namespace": namespace, "name": name, "key": fold(name)})
-}
-
 func (s *backdoorStore) SetLease(t testing.TB, f catalog.Fence, held bool) {
 	t.Helper()
 	seconds := 60

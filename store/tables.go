@@ -44,9 +44,13 @@ LIMIT @limit::bigint`
 // ListGranted gives the names of what the principal has a right on by a grant on that very thing.
 func (s *Store) ListGranted(ctx context.Context, g catalog.GrantedNames, p catalog.Page) ([]string, error) {
 	args := resolveArgs(catalog.Lookup{Principal: g.Principal})
+	privileges := make([]string, len(g.Privileges))
+	for i, p := range g.Privileges {
+		privileges[i] = string(p)
+	}
 	return s.listNames(ctx, sqlListGranted, pgx.NamedArgs{
 		"principal": args["principal"], "all_roles": args["all_roles"], "roles": args["roles"],
-		"namespace": g.NamespaceID, "kind": string(g.Kind), "privileges": g.Privileges,
+		"namespace": g.NamespaceID, "kind": string(g.Kind), "privileges": privileges,
 		"after": after(p.After), "limit": limit(p),
 	})
 }
@@ -90,6 +94,14 @@ func (s *Store) RenameTable(ctx context.Context, r catalog.TableRename) error {
 	if err := checkNames(r.Target.Name); err != nil {
 		return err
 	}
+	err := s.renameTable(ctx, r)
+	if violates(err, "tables_name_key") || violates(err, "tables_folded_key") { // taken in this moment; by what, only another transaction can ask
+		err = s.renameTable(ctx, r)
+	}
+	return err
+}
+
+func (s *Store) renameTable(ctx context.Context, r catalog.TableRename) error {
 	args := pgx.NamedArgs{
 		"id": r.ID, "kind": r.Kind, "namespace": r.TargetNamespaceID, "name": r.Target.Name, "name_key": fold(r.Target.Name),
 		"at": r.Fact.At,
@@ -112,9 +124,6 @@ func (s *Store) RenameTable(ctx context.Context, r catalog.TableRename) error {
 			return err
 		}
 		tag, err := tx.Exec(ctx, sqlRenameTable, args)
-		if violates(err, "tables_name_key") || violates(err, "tables_folded_key") {
-			return r.Kind.NotRenamed(r.Source, r.Target) // taken in this moment; by what, the broken transaction cannot ask
-		}
 		if err != nil {
 			return err
 		}

@@ -11,8 +11,6 @@ import (
 // Backdoor reaches what no port does, for the suite to set up and to look at. A store under test implements it
 // beside the ports.
 type Backdoor interface {
-	// AddView puts a view into a namespace.
-	AddView(t testing.TB, warehouse, namespace uuid.UUID, name string)
 	// SetLease makes the lease of a job good for the epoch, or ends it.
 	SetLease(t testing.TB, f catalog.Fence, held bool)
 	// EventRows and AuditRows give everything that was written, in order.
@@ -22,15 +20,6 @@ type Backdoor interface {
 	MaintenanceOf(t testing.TB, table uuid.UUID) (enabled, dirty bool)
 	// LapseStaged moves the end of a staged create so far into the past that nothing needs it any more.
 	LapseStaged(t testing.TB, staged uuid.UUID)
-}
-
-// AddView puts a view into a namespace.
-func (s *Store) AddView(_ testing.TB, warehouse, namespace uuid.UUID, name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ident := catalog.Identifier{Namespace: s.state.namespaces[namespace].Levels, Name: name}
-	view := tableRow{TableRecord: catalog.TableRecord{ID: uuid.New(), Kind: catalog.KindView, NamespaceID: namespace, Ident: ident}, warehouse: warehouse}
-	s.state.tables[view.ID] = view
 }
 
 // SetLease makes the lease of a job good for the epoch, or ends it.

@@ -28,7 +28,7 @@ func run(t *testing.T, newStore func(t *testing.T) catalog.Store, folds bool) {
 	groups := map[string][]promise{
 		"Namespaces": namespacePromises, "Tables": tablePromises, "Commits": commitPromises, "Locations": locationPromises,
 		"Staged": stagedPromises, "Warehouses": warehousePromises, "Resolve": resolvePromises, "Races": racePromises,
-		"Names": namesPromises(folds), "Metadata": metadataPromises,
+		"Names": namesPromises(folds), "Views": viewPromises, "Metadata": metadataPromises,
 	}
 	for group, promises := range groups {
 		t.Run(group, func(t *testing.T) {
@@ -183,7 +183,7 @@ func (b *bench) swap(r catalog.TableRecord) catalog.PointerChange {
 
 func (b *bench) drop(r catalog.TableRecord) {
 	b.Helper()
-	b.must(b.store.DropTable(b.Context(), catalog.TableDrop{ID: r.ID, Kind: catalog.KindTable, Ident: r.Ident, Fact: b.fact("drop-table", r.Ident.String())}))
+	b.must(b.tryDrop(r))
 }
 
 func (b *bench) resolve(l catalog.Lookup) catalog.Resolution {

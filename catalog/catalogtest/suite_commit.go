@@ -22,7 +22,7 @@ var commitPromises = []promise{
 	{"CreateWithATakenName", func(b *bench) {
 		a := b.namespace("a")
 		b.table(a, "t")
-		b.back.AddView(b, b.warehouse.ID, a.ID, "v")
+		b.view(a, "v")
 		b.leavesNoTrace(func() {
 			b.refused(b.commit(b.newTable(a, "t", "")), fault.AlreadyExists, "Table already exists: a.t")
 			b.refused(b.commit(b.newTable(a, "v", "")), fault.AlreadyExists, "View with same name already exists: a.v")

@@ -33,7 +33,7 @@ var foldedPromises = []promise{
 	{"Field_C029_ANameIsTakenInEverySpelling", func(b *bench) {
 		sales := b.namespace("Sales")
 		made := b.table(sales, "Orders")
-		b.back.AddView(b, b.warehouse.ID, sales.ID, "Vista")
+		b.view(sales, "Vista")
 		b.leavesNoTrace(func() {
 			b.refused(b.createNamespace("sales"), fault.AlreadyExists, "Namespace already exists: sales")
 			b.refused(b.commit(b.newTable(sales, "ORDERS", "")), fault.AlreadyExists, "Table already exists: Sales.ORDERS")

@@ -122,7 +122,7 @@ var racePromises = []promise{
 			change := b.swap(made)
 			answers := b.race(2, func(i int) error {
 				if i == 0 {
-					return b.store.DropTable(b.Context(), catalog.TableDrop{ID: made.ID, Kind: catalog.KindTable, Ident: made.Ident, Fact: b.fact("drop-table", "a.t")})
+					return b.tryDrop(made)
 				}
 				return b.commit(change)
 			})

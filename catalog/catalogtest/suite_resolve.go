@@ -61,7 +61,7 @@ var resolvePromises = []promise{
 	}},
 	{"AViewIsNoTable", func(b *bench) {
 		a := b.namespace("a")
-		b.back.AddView(b, b.warehouse.ID, a.ID, "v")
+		b.view(a, "v")
 		res := b.resolve(catalog.Lookup{Namespace: a.Levels, Table: "v"})
 		if res.View == nil || res.Table != nil || res.Namespace == nil {
 			b.Errorf("resolved %+v", res)

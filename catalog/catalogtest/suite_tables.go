@@ -17,7 +17,7 @@ var tablePromises = []promise{
 			b.table(a, name)
 		}
 		b.table(other, "elsewhere")
-		b.back.AddView(b, b.warehouse.ID, a.ID, "t11")
+		b.view(a, "t11")
 		if got := b.tables(a); !slices.Equal(got, []string{"T0", "t1", "t10", "t2"}) {
 			b.Errorf("tables %q", got)
 		}
@@ -66,7 +66,7 @@ var tablePromises = []promise{
 		a := b.namespace("a")
 		made := b.table(a, "t")
 		b.table(a, "u")
-		b.back.AddView(b, b.warehouse.ID, a.ID, "v")
+		b.view(a, "v")
 		b.leavesNoTrace(func() {
 			b.refused(b.rename(made, a, "u"), fault.AlreadyExists, "Cannot rename a.t to a.u. Table already exists")
 			b.refused(b.rename(made, a, "v"), fault.AlreadyExists, "Cannot rename a.t to a.v. View already exists")
@@ -103,8 +103,7 @@ var tablePromises = []promise{
 			b.Error("the worker would still look at it")
 		}
 		b.leavesNoTrace(func() {
-			err := b.store.DropTable(b.Context(), catalog.TableDrop{ID: made.ID, Kind: catalog.KindTable, Ident: made.Ident, Fact: b.fact("drop-table", "a.t")})
-			b.refused(err, fault.NoSuchTable, "Table does not exist: a.t")
+			b.refused(b.tryDrop(made), fault.NoSuchTable, "Table does not exist: a.t")
 		})
 		again := b.table(a, "t")
 		if again.ID == made.ID {
@@ -117,7 +116,7 @@ func (b *bench) rename(r catalog.TableRecord, to catalog.NamespaceRecord, name s
 	f := b.fact("rename-table", r.Ident.String())
 	f.Securable = r.ID
 	return b.store.RenameTable(b.Context(), catalog.TableRename{
-		ID: r.ID, Kind: catalog.KindTable, TargetNamespaceID: to.ID, Source: r.Ident,
+		ID: r.ID, Kind: r.Kind, TargetNamespaceID: to.ID, Source: r.Ident,
 		Target: catalog.Identifier{Namespace: to.Levels, Name: name}, Fact: f,
 	})
 }
