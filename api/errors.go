@@ -34,6 +34,7 @@ var wireErrors = map[fault.Kind]wireError{
 	fault.CommitConflict:    {status: 409, name: "CommitFailedException"},
 	fault.CommitRace:        {status: 409, name: "CommitFailedException"},
 	fault.CommitUnknown:     {status: 500, name: "CommitStateUnknownException"},
+	fault.RepeatLanded:      {status: 500, name: "CommitStateUnknownException"}, // the domain answers it from what is kept
 	fault.VersionConflict:   {status: 409, name: "CommitFailedException"},
 	fault.BadRequest:        {status: 400, name: "BadRequestException"},
 	fault.IllegalArgument:   {status: 400, name: "IllegalArgumentException"},

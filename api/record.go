@@ -24,6 +24,7 @@ type event struct {
 	operation string
 	requestID string
 	principal auth.Principal
+	key       *requestKey // of a mutation that may be sent again
 	warehouse string
 	subject   string
 	err       error
@@ -56,10 +57,11 @@ func RequestIDOf(r *http.Request) string { return eventOf(r.Context()).requestID
 // PrincipalOf gives who calls; the zero Principal on public endpoints.
 func PrincipalOf(r *http.Request) auth.Principal { return eventOf(r.Context()).principal }
 
-// CallerOf gives the caller as the domain's operations want it.
+// CallerOf gives the caller as the domain's operations want it. Handlers of mutations call it after they have read the
+// body, which the caller's key covers.
 func CallerOf(r *http.Request) catalog.Caller {
 	e := eventOf(r.Context())
-	return catalog.Caller{Principal: e.principal, RequestID: e.requestID, Client: clientAddress(r)}
+	return catalog.Caller{Principal: e.principal, RequestID: e.requestID, Client: clientAddress(r), Key: e.keyOf()}
 }
 
 // clientAddress is the peer's address without its port. Headers of proxies are not believed.

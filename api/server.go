@@ -48,12 +48,12 @@ func NewServer(c ServerConfig) (*Server, error) {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// endpointHandler wraps a row's handler, outermost first: operation's name, limits, authentication, admission of
-// large bodies, the handler.
+// endpointHandler wraps a row's handler, outermost first: operation's name, limits, authentication, the key
+// of a repeatable mutation, admission of large bodies, the handler.
 func (s *Server) endpointHandler(e Endpoint, authenticator Authenticator) http.HandlerFunc {
 	next := s.admission.admit(e, e.Handler)
 	if e.Access != Public {
-		next = authenticate(authenticator, checkIdempotencyKey(next))
+		next = authenticate(authenticator, takeIdempotencyKey(next))
 	}
 	next = limit(e, next)
 	return func(w http.ResponseWriter, r *http.Request) {

@@ -45,12 +45,18 @@ type pending struct {
 // CommitTable applies changes to one table, or creates it from a staged create. Lost races are tried again here;
 // failed requirements go to the client. After the pointer has moved, nothing can fail the answer.
 func (s *Service) CommitTable(ctx context.Context, c Caller, r CommitTableRequest) (LoadedTable, error) {
+	return once(ctx, s, c,
+		func() (LoadedTable, *Outcome, error) { return s.commitTable(ctx, c, r) },
+		func(o Outcome) (LoadedTable, error) { return s.replayCommit(ctx, c, r, o) })
+}
+
+func (s *Service) commitTable(ctx context.Context, c Caller, r CommitTableRequest) (LoadedTable, *Outcome, error) {
 	// A worker's commit names the head that it was built on. It waits for nobody: while it stood behind writers whose
 	// commits will be refused, the head would move, and on a busy table it would never land.
 	if r.Fence.JobID == uuid.Nil {
 		pass, err := s.turn(ctx, r.Warehouse, r.Ident)
 		if err != nil {
-			return LoadedTable{}, err
+			return LoadedTable{}, nil, err
 		}
 		defer pass()
 	}
@@ -58,22 +64,27 @@ func (s *Service) CommitTable(ctx context.Context, c Caller, r CommitTableReques
 		return s.planCommit(ctx, c, r.Warehouse, r.Ident, r.Change)
 	})
 	if err != nil {
-		return LoadedTable{}, err
+		return LoadedTable{}, nil, err
 	}
-	config, _, err := s.clientConfig(ctx, c, p.warehouse, vendTarget{ident: r.Ident}, vending.None)
+	return s.committed(ctx, c, r.Ident, p), p.left(), nil
+}
+
+// committed answers a commit that has landed; nothing may fail it.
+func (s *Service) committed(ctx context.Context, c Caller, id Identifier, p plan[*commit.Document]) LoadedTable {
+	config, _, err := s.clientConfig(ctx, c, p.warehouse, vendTarget{ident: id}, vending.None)
 	if err != nil {
 		config = map[string]string{}
 	}
 	return LoadedTable{
 		MetadataLocation: p.record.MetadataLocation, Metadata: p.document.Answer(), Document: p.document, Config: config,
 		ETag: s.etag(c, p.warehouse, p.record.MetadataLocation, tagParts{snapshots: SnapshotsAll}),
-	}, nil
+	}
 }
 
 // turn waits until the commits that came earlier for the same name are through, and gives the function that lets the
 // next one go.
 func (s *Service) turn(ctx context.Context, warehouse string, id Identifier) (func(), error) {
-	pass, err := s.turns.take(ctx, warehouse+"\x00"+id.String())
+	pass, err := s.turns.take(ctx, turnOf(warehouse, id))
 	if err != nil {
 		return nil, fault.Wrap(fault.CommitConflict, err, "the request ended while another commit was ahead of it")
 	}
@@ -99,47 +110,13 @@ func carryOut[D metadataText](ctx context.Context, s *Service, fence Fence, plan
 	return p, err
 }
 
-// CommitTransaction applies changes to several tables, all or none.
-func (s *Service) CommitTransaction(ctx context.Context, c Caller, warehouse string, changes []TableChange) error {
-	if err := checkTransaction(changes); err != nil {
-		return err
+// left is what is to be kept of a commit whose answer stood already: there is no fact that carries it.
+func (p plan[D]) left() *Outcome {
+	if p.work != nil {
+		return nil
 	}
-	return s.retryRaces(ctx, func() error {
-		var work []pending
-		var w Warehouse
-		for _, ch := range changes {
-			p, err := s.planCommit(ctx, c, warehouse, ch.Ident, ch.Change)
-			if err != nil {
-				return err
-			}
-			w = p.warehouse
-			if p.work != nil {
-				work = append(work, *p.work)
-			}
-		}
-		if len(work) == 0 {
-			return nil
-		}
-		return s.writeAndMove(ctx, w, work, Fence{})
-	})
-}
-
-func checkTransaction(changes []TableChange) error {
-	if len(changes) == 0 {
-		return fault.New(fault.BadRequest, "table-changes is empty")
-	}
-	if len(changes) > transactionTablesMax {
-		return fault.New(fault.TooLarge, "a transaction names %d tables; at most %d are allowed", len(changes), transactionTablesMax)
-	}
-	seen := map[string]bool{}
-	for _, ch := range changes {
-		key := fmt.Sprintf("%q", ch.Ident)
-		if seen[key] {
-			return fault.New(fault.BadRequest, "table %s is named twice in one transaction", ch.Ident)
-		}
-		seen[key] = true
-	}
-	return nil
+	o := tableOutcome(p.record)
+	return &o
 }
 
 // retryRaces runs fn again while it loses the race for a pointer, a bounded number of times.
@@ -300,30 +277,16 @@ func (s *Service) writeAndMove(ctx context.Context, w Warehouse, work []pending,
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.writeDeadline)
 	defer cancel()
-	for i := range work {
-		p := &work[i]
-		if p.previous == "" && p.change.Record.Kind == KindTable {
-			if err := s.Metadata.PrepareTable(ctx, serverPlace(w, p.change.Record, p.document.Location())); err != nil {
-				s.removeFiles(ctx, w, work[:i])
-				return fmt.Errorf("prepare location of %s: %w", p.ident, err)
-			}
-		}
-		p.change.Record.MetadataLocation = commit.MetadataFolder(p.document) + "/" +
-			commit.FileName(p.previous, uuid.NewString(), commit.Compressed(p.document))
-		crash.Point("commit-before-metadata")
-		at := serverPlace(w, p.change.Record, p.change.Record.MetadataLocation)
-		if err := s.Metadata.WriteMetadata(ctx, at, p.document.JSON()); err != nil {
-			s.removeFiles(ctx, w, work[:i])
-			return fault.Wrap(fault.Internal, err, "the metadata file of %s %s could not be written, nothing changed: %s",
-				p.change.Record.Kind, p.ident, fault.Message(err))
-		}
-		crash.Point("commit-after-metadata")
-		p.change.Packed = deflate.Pack(p.document.JSON())
+	if err := s.writeFiles(ctx, w, work); err != nil {
+		return err
 	}
 	changes := make([]PointerChange, len(work))
 	for i, p := range work {
 		changes[i] = p.change
 	}
+	// One fact of the transaction carries the outcome. A transaction of several tables answers nothing, so it does
+	// not matter whose it is.
+	changes[0].Fact = remember(changes[0].Fact, tableOutcome(changes[0].Record))
 	err := s.Store.CommitPointers(ctx, changes, fence)
 	if fault.Is(err, fault.CommitUnknown) {
 		err = s.settle(ctx, changes[0].Fact.ID, err)
@@ -338,6 +301,43 @@ func (s *Service) writeAndMove(ctx context.Context, w Warehouse, work []pending,
 	for _, p := range work {
 		s.cache.put(newMetadataEntry(p.change.Record.MetadataLocation, p.document, p.change.Packed))
 	}
+	return nil
+}
+
+// writeFiles writes the metadata files of all tables, a few at a time, or leaves none.
+func (s *Service) writeFiles(ctx context.Context, w Warehouse, work []pending) error {
+	errs := inParallel(len(work), func(i int) error { return s.writeFile(ctx, w, &work[i]) })
+	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		for i, e := range errs {
+			if e == nil {
+				s.removeFiles(ctx, w, work[i:i+1])
+			}
+		}
+		return err
+	}
+	return nil
+}
+
+// writeFile writes one table's or view's metadata file and puts its place into the record.
+func (s *Service) writeFile(ctx context.Context, w Warehouse, p *pending) error {
+	if p.previous == "" && p.change.Record.Kind == KindTable {
+		if err := s.Metadata.PrepareTable(ctx, serverPlace(w, p.change.Record, p.document.Location())); err != nil {
+			return fmt.Errorf("prepare location of %s: %w", p.ident, err)
+		}
+	}
+	p.change.Record.MetadataLocation = commit.MetadataFolder(p.document) + "/" +
+		commit.FileName(p.previous, uuid.NewString(), commit.Compressed(p.document))
+	crash.Point("commit-before-metadata")
+	at := serverPlace(w, p.change.Record, p.change.Record.MetadataLocation)
+	if err := s.Metadata.WriteMetadata(ctx, at, p.document.JSON()); err != nil {
+		return fault.Wrap(fault.Internal, err, "the metadata file of %s %s could not be written, nothing changed: %s",
+			p.change.Record.Kind, p.ident, fault.Message(err))
+	}
+	crash.Point("commit-after-metadata")
+	p.change.Packed = deflate.Pack(p.document.JSON())
 	return nil
 }
 

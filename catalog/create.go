@@ -19,31 +19,42 @@ func (s *Service) CreateTable(ctx context.Context, c Caller, r CreateTableReques
 	if err := id.Validate(); err != nil {
 		return LoadedTable{}, err
 	}
+	if r.Stage { // it changes nothing that a repeat could change twice
+		loaded, _, err := s.createTable(ctx, c, r, id)
+		return loaded, err
+	}
+	return once(ctx, s, c,
+		func() (LoadedTable, *Outcome, error) { return s.createTable(ctx, c, r, id) },
+		func(o Outcome) (LoadedTable, error) { return s.replayCreate(ctx, c, r, id, o) })
+}
+
+func (s *Service) createTable(ctx context.Context, c Caller, r CreateTableRequest, id Identifier) (LoadedTable, *Outcome, error) {
 	if err := checkProperties(r.Body.Properties); err != nil {
-		return LoadedTable{}, err
+		return LoadedTable{}, nil, err
 	}
 	res, err := s.resolveForCreate(ctx, c, KindTable, r.Warehouse, id, "create-table")
 	if err != nil {
-		return LoadedTable{}, err
+		return LoadedTable{}, nil, err
 	}
 	w := *res.Warehouse
 	tableUUID := uuid.New()
 	location := defaultTableLocation(w, tableUUID)
 	if r.Body.Location != "" {
 		if location, err = checkLocation(w, r.Body.Location); err != nil {
-			return LoadedTable{}, err
+			return LoadedTable{}, nil, err
 		}
 	}
 	document, err := commit.Create(r.Body, commit.CreateStamp{Now: s.Now(), UUID: tableUUID.String(), Location: location})
 	if err != nil {
-		return LoadedTable{}, fmt.Errorf("create table %s: %w", id, err)
+		return LoadedTable{}, nil, fmt.Errorf("create table %s: %w", id, err)
 	}
 	if err := checkDocument(w, document, location); err != nil {
-		return LoadedTable{}, err
+		return LoadedTable{}, nil, err
 	}
 	access := s.accessFor(res, res.Path(), r.Delegated)
 	if r.Stage {
-		return s.stageTable(ctx, c, res, stagedCreate{id, tableUUID, location, document, access})
+		loaded, err := s.stageTable(ctx, c, res, stagedCreate{id, tableUUID, location, document, access})
+		return loaded, nil, err
 	}
 	record, err := s.createOnce(ctx, w, func() pending {
 		p := s.creation(c, "create-table", w, newTableRecord(res, id, document), document)
@@ -51,14 +62,29 @@ func (s *Service) CreateTable(ctx context.Context, c Caller, r CreateTableReques
 		return p
 	})
 	if err != nil {
-		return LoadedTable{}, err
+		return LoadedTable{}, nil, err
 	}
+	return s.created(ctx, c, createdTable{w, record, document, r.Delegated, access}), nil, nil
+}
+
+// createdTable is what the answer to a create is made of.
+type createdTable struct {
+	warehouse Warehouse
+	record    TableRecord
+	document  *commit.Document
+	delegated bool
+	access    vending.Access
+}
+
+// created answers a create that has landed; nothing may fail it.
+func (s *Service) created(ctx context.Context, c Caller, t createdTable) LoadedTable {
 	loaded := LoadedTable{
-		MetadataLocation: record.MetadataLocation, Metadata: document.JSON(), Document: document,
-		ETag: s.etag(c, w, record.MetadataLocation, tagParts{id, SnapshotsAll, r.Delegated, access}),
+		MetadataLocation: t.record.MetadataLocation, Metadata: t.document.JSON(), Document: t.document,
+		ETag: s.etag(c, t.warehouse, t.record.MetadataLocation, tagParts{t.record.Ident, SnapshotsAll, t.delegated, t.access}),
 	}
-	loaded.Config, loaded.Credentials = s.configAfterWrite(ctx, c, w, vendTarget{id, record.ID.String(), location}, access)
-	return loaded, nil
+	loaded.Config, loaded.Credentials = s.configAfterWrite(ctx, c, t.warehouse,
+		vendTarget{t.record.Ident, t.record.ID.String(), t.record.Location}, t.access)
+	return loaded
 }
 
 // createOnce writes the first metadata file and makes the row. An attempt whose outcome was settled as "did not land"

@@ -83,6 +83,10 @@ func (s *Service) renameKind(ctx context.Context, c Caller, kind Kind, r RenameT
 	if err := r.To.Validate(); err != nil {
 		return err
 	}
+	return s.onceSilent(ctx, c, r.Warehouse, func() (*Outcome, error) { return nil, s.renameOnce(ctx, c, kind, r) })
+}
+
+func (s *Service) renameOnce(ctx context.Context, c Caller, kind Kind, r RenameTableRequest) error {
 	operation := "rename-" + string(kind)
 	source, err := s.resolveKind(ctx, c, kind, r.Warehouse, r.From, need{operation, r.From.String(), rightsOf[kind].drop})
 	if err != nil {
@@ -96,7 +100,7 @@ func (s *Service) renameKind(ctx context.Context, c Caller, kind Kind, r RenameT
 		return err
 	}
 	renamed := kind.of(source)
-	f := s.fact(c, operation, r.From.String(), source.Warehouse.ID, renamed.ID)
+	f := remember(s.fact(c, operation, r.From.String(), source.Warehouse.ID, renamed.ID), Outcome{})
 	f.Details = map[string]any{"to": r.To.String()}
 	err = s.Store.RenameTable(ctx, TableRename{
 		ID: renamed.ID, Kind: kind, TargetNamespaceID: target.Namespace.ID, Source: r.From, Target: r.To, Fact: f,

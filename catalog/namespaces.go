@@ -3,8 +3,11 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
+
+	"github.com/google/uuid"
 
 	"catalogd/authz"
 	"catalogd/internal/fault"
@@ -47,15 +50,32 @@ func (s *Service) CreateNamespace(
 	if err := ns.Validate(); err != nil {
 		return nil, err
 	}
+	return once(ctx, s, c, func() (map[string]string, *Outcome, error) {
+		stored, err := s.createNamespace(ctx, c, warehouse, ns, properties)
+		return stored, nil, err
+	}, func(o Outcome) (map[string]string, error) {
+		return s.replayNamespace(ctx, c, warehouse, ns, properties, o)
+	})
+}
+
+// resolveNewNamespace finds where a namespace is to be made and checks the right to make it there.
+func (s *Service) resolveNewNamespace(ctx context.Context, c Caller, warehouse string, ns Namespace) (Resolution, error) {
 	res, err := s.resolve(ctx, c, Lookup{Warehouse: warehouse, Namespace: ns})
 	if err != nil {
-		return nil, err
+		return res, err
 	}
 	path := res.Path()
 	if res.Namespace != nil {
 		path = parentPath(path)
 	}
-	if err := s.require(ctx, c, res, path, need{"create-namespace", ns.String(), authz.NamespaceCreate}); err != nil {
+	return res, s.require(ctx, c, res, path, need{"create-namespace", ns.String(), authz.NamespaceCreate})
+}
+
+func (s *Service) createNamespace(
+	ctx context.Context, c Caller, warehouse string, ns Namespace, properties map[string]string,
+) (map[string]string, error) {
+	res, err := s.resolveNewNamespace(ctx, c, warehouse, ns)
+	if err != nil {
 		return nil, err
 	}
 	if err := res.Warehouse.validNamespace(ns); err != nil {
@@ -67,27 +87,31 @@ func (s *Service) CreateNamespace(
 	if len(res.Ancestors) != len(ns)-1 {
 		return nil, fault.New(fault.NoSuchNamespace, "Namespace does not exist: %s", ns[:len(res.Ancestors)+1])
 	}
-	if properties == nil {
-		properties = map[string]string{}
+	record, err := newNamespace(*res.Warehouse, newID(), ns, properties)
+	if err != nil {
+		return nil, err
 	}
-	location := properties["location"]
-	if location != "" {
-		if location, err = checkLocation(*res.Warehouse, location); err != nil {
-			return nil, err
-		}
-		properties["location"] = location
-	} else {
-		delete(properties, "location")
-	}
-	record := NamespaceRecord{ID: newID(), Levels: ns, Properties: properties, Version: 1}
 	err = s.Store.CreateNamespace(ctx, NamespaceCreate{
-		Record: record, WarehouseID: res.Warehouse.ID, Location: location,
-		Fact: s.fact(c, "create-namespace", ns.String(), res.Warehouse.ID, record.ID),
+		Record: record, WarehouseID: res.Warehouse.ID, Location: record.Properties["location"],
+		Fact: remember(s.fact(c, "create-namespace", ns.String(), res.Warehouse.ID, record.ID), namespaceOutcome(record.ID)),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create namespace %s: %w", ns, err)
 	}
 	return shownProperties(*res.Warehouse, record), nil
+}
+
+// newNamespace is a namespace about to be made. A location that the client chose must be one of the warehouse's.
+func newNamespace(w Warehouse, id uuid.UUID, ns Namespace, properties map[string]string) (NamespaceRecord, error) {
+	record := NamespaceRecord{ID: id, Levels: ns, Properties: map[string]string{}, Version: 1}
+	maps.Copy(record.Properties, properties)
+	if record.Properties["location"] == "" {
+		delete(record.Properties, "location")
+		return record, nil
+	}
+	var err error
+	record.Properties["location"], err = checkLocation(w, record.Properties["location"])
+	return record, err
 }
 
 // shownProperties are a namespace's properties with the location that it always has.
@@ -117,9 +141,9 @@ func (s *Service) NamespaceExists(ctx context.Context, c Caller, warehouse strin
 
 // PropertyChanges says what an update of properties did. The lists are never nil.
 type PropertyChanges struct {
-	Updated []string
-	Removed []string
-	Missing []string
+	Updated []string `json:"updated"`
+	Removed []string `json:"removed"`
+	Missing []string `json:"missing"`
 }
 
 // UpdateNamespaceProperties sets and removes properties. A key in both lists changes nothing and is refused.
@@ -131,6 +155,22 @@ func (s *Service) UpdateNamespaceProperties(
 			return PropertyChanges{}, fault.New(fault.Unprocessable, "property %q is both removed and updated", key)
 		}
 	}
+	n := need{"update-namespace", ns.String(), authz.NamespaceWriteProperties}
+	return once(ctx, s, c, func() (PropertyChanges, *Outcome, error) {
+		changes, err := s.updateNamespace(ctx, c, warehouse, ns, removals, maps.Clone(updates))
+		return changes, nil, err
+	}, func(o Outcome) (PropertyChanges, error) {
+		_, err := s.resolveNamespace(ctx, c, warehouse, ns, n)
+		if o.Properties == nil || err != nil && !fault.Is(err, fault.NoSuchNamespace) {
+			return PropertyChanges{}, err
+		}
+		return *o.Properties, nil
+	})
+}
+
+func (s *Service) updateNamespace(
+	ctx context.Context, c Caller, warehouse string, ns Namespace, removals []string, updates map[string]string,
+) (PropertyChanges, error) {
 	res, err := s.resolveNamespace(ctx, c, warehouse, ns,
 		need{"update-namespace", ns.String(), authz.NamespaceWriteProperties})
 	if err != nil {
@@ -145,7 +185,7 @@ func (s *Service) UpdateNamespaceProperties(
 	}
 	before, err := s.Store.UpdateNamespace(ctx, NamespaceUpdate{
 		ID: res.Namespace.ID, WarehouseID: res.Warehouse.ID, Set: updates, Remove: removals,
-		Fact: s.fact(c, "update-namespace", ns.String(), res.Warehouse.ID, res.Namespace.ID),
+		Fact: remember(s.fact(c, "update-namespace", ns.String(), res.Warehouse.ID, res.Namespace.ID), Outcome{}),
 	})
 	if err != nil {
 		return PropertyChanges{}, fmt.Errorf("update namespace %s: %w", ns, err)
@@ -172,11 +212,15 @@ func propertyChanges(before map[string]string, removals []string, updates map[st
 
 // DropNamespace removes an empty namespace.
 func (s *Service) DropNamespace(ctx context.Context, c Caller, warehouse string, ns Namespace) error {
+	return s.onceSilent(ctx, c, warehouse, func() (*Outcome, error) { return nil, s.dropNamespace(ctx, c, warehouse, ns) })
+}
+
+func (s *Service) dropNamespace(ctx context.Context, c Caller, warehouse string, ns Namespace) error {
 	res, err := s.resolveNamespace(ctx, c, warehouse, ns, need{"drop-namespace", ns.String(), authz.NamespaceDrop})
 	if err != nil {
 		return err
 	}
-	f := s.fact(c, "drop-namespace", ns.String(), res.Warehouse.ID, res.Namespace.ID)
+	f := remember(s.fact(c, "drop-namespace", ns.String(), res.Warehouse.ID, res.Namespace.ID), Outcome{})
 	if err := s.Store.DropNamespace(ctx, res.Namespace.ID, f); err != nil {
 		return fmt.Errorf("drop namespace %s: %w", ns, err)
 	}

@@ -110,7 +110,8 @@ type TableStore interface {
 	ListTables(ctx context.Context, namespaceID uuid.UUID, kind Kind, p Page) ([]string, error)
 	// ListGranted gives those of the names that were asked for, in order.
 	ListGranted(ctx context.Context, g GrantedNames, p Page) ([]string, error)
-	// RenameTable: fault.AlreadyExists when a table or view has the name.
+	// RenameTable: fault.AlreadyExists when a table or view has the name. To its own name is no change and leaves no fact
+	// but its Outcome.
 	RenameTable(ctx context.Context, r TableRename) error
 	// DropTable keeps the location reserved; a table or view of the same name may take it.
 	DropTable(ctx context.Context, d TableDrop) error
@@ -194,9 +195,6 @@ type MetadataIO interface {
 
 // Clock gives the time; tests set it.
 type Clock func() time.Time
-
-// IdempotencyStore keeps the outcome of mutations by their keys.
-type IdempotencyStore interface{}
 
 // MetricsStore keeps clients' reports.
 type MetricsStore interface{}

@@ -15,6 +15,8 @@ type Caller struct {
 	Principal auth.Principal
 	RequestID string
 	Client    string // network address
+	// Key is set when the client may send this request again; the zero value when not.
+	Key RequestKey
 }
 
 // Warehouse is a named root of namespaces with its own storage. Polaris calls it a catalog.
@@ -115,6 +117,8 @@ type Fact struct {
 	Securable uuid.UUID
 	Subject   string         // for people: "ns.table"
 	Details   map[string]any // small; never secrets
+	// Outcome is kept with the fact, under the caller's key; nil keeps none. One fact of a transaction has it.
+	Outcome *Outcome
 }
 
 // Denial is a refused attempt, for the audit.

@@ -18,10 +18,13 @@ type Service struct {
 	Now       Clock
 	Log       *slog.Logger
 
-	cache *metadataCache
-	turns *turns
+	cache   *metadataCache
+	turns   *turns
+	repeats *repeats
 	// writeDeadline is commitAfterWriteMax but for tests of what happens when it passes.
 	writeDeadline time.Duration
+	// transactionBytes is transactionBytesMax but for tests of what happens when it is passed.
+	transactionBytes int64
 }
 
 // Limits of the service. Each is a promise in docs/operations.md.
@@ -32,7 +35,6 @@ const (
 	commitAfterWriteMax    = 60 * time.Second // own deadline once a metadata file is written
 	stagedTableTTL         = 24 * time.Hour
 	metadataCacheBytesMax  = 64 << 20
-	transactionTablesMax   = 256
 	credentialEpochSeconds = 900 // upper bound of an ETag's credential epoch
 )
 
@@ -63,6 +65,7 @@ func New(c Config) *Service {
 	return &Service{
 		Store: c.Store, Admin: c.Admin, Metadata: c.Metadata, Providers: c.Providers, Secrets: c.Secrets,
 		Now: c.Now, Log: c.Log,
-		cache: newMetadataCache(c.MetadataCacheBytes), turns: newTurns(), writeDeadline: commitAfterWriteMax,
+		cache: newMetadataCache(c.MetadataCacheBytes), turns: newTurns(), repeats: newRepeats(), writeDeadline: commitAfterWriteMax,
+		transactionBytes: transactionBytesMax,
 	}
 }

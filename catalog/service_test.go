@@ -79,6 +79,16 @@ func id(name string) catalog.Identifier {
 	return catalog.Identifier{Namespace: catalog.Namespace{"a"}, Name: name}
 }
 
+func (b *bench) createBody(name string) commit.CreateRequest {
+	b.Helper()
+	body, err := commit.DecodeCreate([]byte(fmt.Sprintf(
+		`{"name":%q,"schema":{"type":"struct","fields":[{"id":1,"name":"id","type":"long","required":false}]}}`, name)))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return body
+}
+
 func (b *bench) create(name, more string) (catalog.LoadedTable, error) {
 	b.Helper()
 	body, err := commit.DecodeCreate([]byte(fmt.Sprintf(

@@ -65,6 +65,10 @@ type DropTableRequest struct {
 
 // DropTable takes a table out of its namespace. Its files stay.
 func (s *Service) DropTable(ctx context.Context, c Caller, r DropTableRequest) error {
+	return s.onceSilent(ctx, c, r.Warehouse, func() (*Outcome, error) { return nil, s.dropTable(ctx, c, r) })
+}
+
+func (s *Service) dropTable(ctx context.Context, c Caller, r DropTableRequest) error {
 	n := need{"drop-table", r.Ident.String(), authz.TableDrop}
 	res, err := s.resolveTable(ctx, c, r.Warehouse, r.Ident, n)
 	if err != nil {
@@ -76,7 +80,7 @@ func (s *Service) DropTable(ctx context.Context, c Caller, r DropTableRequest) e
 			return err
 		}
 	}
-	f := s.fact(c, "drop-table", r.Ident.String(), res.Warehouse.ID, res.Table.ID)
+	f := remember(s.fact(c, "drop-table", r.Ident.String(), res.Warehouse.ID, res.Table.ID), Outcome{})
 	f.Details = map[string]any{"purge-requested": r.Purge, "table-uuid": res.Table.UUID.String()}
 	err = s.Store.DropTable(ctx, TableDrop{ID: res.Table.ID, Kind: KindTable, Ident: r.Ident, PurgeRequested: r.Purge, Fact: f})
 	if err != nil {

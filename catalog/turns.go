@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"hash/maphash"
+	"slices"
 )
 
 // turnStripes is how many tables of one server can commit at the same time without ever waiting for each other.
@@ -24,13 +25,35 @@ func newTurns() *turns {
 	return t
 }
 
+// turnOf is the key of a table's turns.
+func turnOf(warehouse string, id Identifier) string { return warehouse + "\x00" + id.String() }
+
 // take waits for the key's turn and gives the function that passes it on.
 func (t *turns) take(ctx context.Context, key string) (func(), error) {
-	stripe := t.stripes[maphash.String(t.seed, key)%turnStripes]
-	select {
-	case stripe <- struct{}{}:
-		return func() { <-stripe }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	return t.takeAll(ctx, []string{key})
+}
+
+// takeAll waits for the turns of all keys. Everybody takes them in one order, so nobody waits for one who waits for him:
+// who waits for a stripe holds lower ones alone.
+func (t *turns) takeAll(ctx context.Context, keys []string) (func(), error) {
+	wanted := make([]uint64, len(keys))
+	for i, key := range keys {
+		wanted[i] = maphash.String(t.seed, key) % turnStripes
 	}
+	slices.Sort(wanted)
+	wanted = slices.Compact(wanted)
+	pass := func(taken []uint64) {
+		for _, n := range taken {
+			<-t.stripes[n]
+		}
+	}
+	for i, n := range wanted {
+		select {
+		case t.stripes[n] <- struct{}{}:
+		case <-ctx.Done():
+			pass(wanted[:i])
+			return nil, ctx.Err()
+		}
+	}
+	return func() { pass(wanted) }, nil
 }

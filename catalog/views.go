@@ -76,6 +76,15 @@ func (s *Service) CreateView(ctx context.Context, c Caller, r CreateViewRequest)
 	if err := id.Validate(); err != nil {
 		return LoadedView{}, err
 	}
+	return once(ctx, s, c, func() (LoadedView, *Outcome, error) {
+		made, err := s.createView(ctx, c, r, id)
+		return made, nil, err
+	}, func(o Outcome) (LoadedView, error) {
+		return s.replayView(ctx, c, r.Warehouse, id, need{"create-view", id.String(), authz.ViewCreate}, o)
+	})
+}
+
+func (s *Service) createView(ctx context.Context, c Caller, r CreateViewRequest, id Identifier) (LoadedView, error) {
 	if err := checkProperties(r.Body.Properties); err != nil {
 		return LoadedView{}, err
 	}
@@ -110,16 +119,20 @@ func (s *Service) CreateView(ctx context.Context, c Caller, r CreateViewRequest)
 // ReplaceView applies changes to one view. Lost races are tried again here, on the view as it is then; failed
 // requirements go to the client. After the pointer has moved, nothing can fail the answer.
 func (s *Service) ReplaceView(ctx context.Context, c Caller, r ReplaceViewRequest) (LoadedView, error) {
-	pass, err := s.turn(ctx, r.Warehouse, r.Ident)
-	if err != nil {
-		return LoadedView{}, err
-	}
-	defer pass()
-	p, err := carryOut(ctx, s, Fence{}, func() (plan[*commit.View], error) { return s.planReplace(ctx, c, r) })
-	if err != nil {
-		return LoadedView{}, err
-	}
-	return loadedView(p.record, p.document), nil
+	return once(ctx, s, c, func() (LoadedView, *Outcome, error) {
+		pass, err := s.turn(ctx, r.Warehouse, r.Ident)
+		if err != nil {
+			return LoadedView{}, nil, err
+		}
+		defer pass()
+		p, err := carryOut(ctx, s, Fence{}, func() (plan[*commit.View], error) { return s.planReplace(ctx, c, r) })
+		if err != nil {
+			return LoadedView{}, nil, err
+		}
+		return loadedView(p.record, p.document), p.left(), nil
+	}, func(o Outcome) (LoadedView, error) {
+		return s.replayView(ctx, c, r.Warehouse, r.Ident, need{"replace-view", r.Ident.String(), authz.ViewReadProperties}, o)
+	})
 }
 
 // planReplace authorises, checks and applies a change to the view as it is now. It writes nothing.
@@ -158,11 +171,15 @@ func (s *Service) planReplace(ctx context.Context, c Caller, r ReplaceViewReques
 
 // DropView takes a view out of its namespace. Its metadata files stay, for who wants to register it again.
 func (s *Service) DropView(ctx context.Context, c Caller, warehouse string, id Identifier) error {
+	return s.onceSilent(ctx, c, warehouse, func() (*Outcome, error) { return nil, s.dropView(ctx, c, warehouse, id) })
+}
+
+func (s *Service) dropView(ctx context.Context, c Caller, warehouse string, id Identifier) error {
 	res, err := s.resolveView(ctx, c, warehouse, id, need{"drop-view", id.String(), authz.ViewDrop})
 	if err != nil {
 		return err
 	}
-	f := s.fact(c, "drop-view", id.String(), res.Warehouse.ID, res.View.ID)
+	f := remember(s.fact(c, "drop-view", id.String(), res.Warehouse.ID, res.View.ID), Outcome{})
 	f.Details = map[string]any{"view-uuid": res.View.UUID.String()}
 	if err := s.Store.DropTable(ctx, TableDrop{ID: res.View.ID, Kind: KindView, Ident: id, Fact: f}); err != nil {
 		return fmt.Errorf("drop view %s: %w", id, err)

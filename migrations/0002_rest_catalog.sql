@@ -33,7 +33,7 @@ CREATE TABLE idempotency_keys (
     key          uuid NOT NULL,
     operation    text NOT NULL,
     request_hash bytea NOT NULL,                   -- of method, path and body
-    outcome      jsonb NOT NULL,                   -- what a replay needs; never secrets
+    outcome      text NOT NULL,                    -- JSON: what a replay needs; never secrets
     created_at   timestamptz NOT NULL,
     expires_at   timestamptz NOT NULL,
     PRIMARY KEY (principal_id, key)

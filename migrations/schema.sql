@@ -83,7 +83,7 @@ CREATE TABLE idempotency_keys (
     key uuid NOT NULL,
     operation text NOT NULL,
     request_hash bytea NOT NULL,
-    outcome jsonb NOT NULL,
+    outcome text NOT NULL,
     created_at timestamp with time zone NOT NULL,
     expires_at timestamp with time zone NOT NULL,
     CONSTRAINT idempotency_keys_pkey PRIMARY KEY (principal_id, key)

@@ -121,6 +121,12 @@ func (s *backdoorStore) MaintenanceOf(t testing.TB, table uuid.UUID) (enabled, d
 	return enabled, dirty
 }
 
+func (s *backdoorStore) LapseOutcome(t testing.TB, principal, key uuid.UUID) {
+	t.Helper()
+	s.execute(t, `UPDATE idempotency_keys SET expires_at = now() WHERE principal_id = @principal AND key = @key`,
+		pgx.NamedArgs{"principal": principal, "key": key})
+}
+
 func (s *backdoorStore) LapseStaged(t testing.TB, staged uuid.UUID) {
 	t.Helper()
 	s.execute(t, `UPDATE staged_tables SET expires_at = now() - interval '3 days' WHERE table_uuid = @id`, pgx.NamedArgs{"id": staged})

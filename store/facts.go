@@ -28,7 +28,7 @@ func writeFact(ctx context.Context, tx pgx.Tx, f catalog.Fact) error {
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// queueFact adds a fact's two rows to a batch.
+// queueFact adds a fact's rows to a batch: the event's, the audit's and, when it has an outcome, that of its caller's key.
 func queueFact(batch *pgx.Batch, f catalog.Fact) error {
 	details := []byte("{}")
 	if len(f.Details) > 0 {
@@ -44,7 +44,7 @@ func queueFact(batch *pgx.Batch, f catalog.Fact) error {
 	batch.Queue(sqlInsertAudit, auditArgs(f.Caller, pgx.NamedArgs{
 		"at": f.At, "event": f.ID, "operation": f.Operation, "subject": storable(f.Subject), "allowed": true, "reason": "",
 	}))
-	return nil
+	return queueOutcome(batch, f)
 }
 
 // RecordDenial writes an audit row for a refused attempt.

@@ -121,7 +121,7 @@ func (s *Store) UpdateNamespace(ctx context.Context, u catalog.NamespaceUpdate) 
 		if _, err := tx.Exec(ctx, sqlUpdateNamespace, pgx.NamedArgs{"id": u.ID, "properties": properties, "at": u.Fact.At}); err != nil {
 			return err
 		}
-		return writeFact(ctx, tx, u.Fact)
+		return writeFact(ctx, tx, u.Completed(before))
 	})
 	if err != nil {
 		return nil, err

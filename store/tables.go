@@ -116,7 +116,7 @@ func (s *Store) renameTable(ctx context.Context, r catalog.TableRename) error {
 		err := tx.QueryRow(ctx, sqlFindName, args).Scan(&holder, &kind, &name)
 		switch {
 		case err == nil && holder == r.ID && name == r.Target.Name:
-			return nil
+			return writeOutcome(ctx, tx, r.Fact)
 		case err == nil && holder == r.ID: // spelled anew, in a warehouse that folds names
 		case err == nil:
 			return kind.NotRenamed(r.Source, r.Target)

@@ -1,9 +1,11 @@
 package rest
 
 import (
+	"fmt"
 	"net/http"
 
 	"catalogd/api"
+	"catalogd/catalog"
 )
 
 // configResult is the answer of /v1/config. Nothing secret is ever in it: everybody who is signed in may read it.
@@ -11,6 +13,8 @@ type configResult struct {
 	Defaults  map[string]string `json:"defaults"`
 	Overrides map[string]string `json:"overrides"`
 	Endpoints []string          `json:"endpoints"`
+	// KeyLifetime is a duration of ISO 8601. That it is there makes clients send keys.
+	KeyLifetime string `json:"idempotency-key-lifetime"`
 }
 
 // loadConfig answers GET /v1/config.
@@ -26,9 +30,10 @@ func (h *handlers) loadConfig(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	result := configResult{
-		Defaults:  map[string]string{},
-		Overrides: map[string]string{"prefix": config.Prefix},
-		Endpoints: h.announced,
+		Defaults:    map[string]string{},
+		Overrides:   map[string]string{"prefix": config.Prefix},
+		Endpoints:   h.announced,
+		KeyLifetime: fmt.Sprintf("PT%dH", int(catalog.KeyLifetime.Hours())),
 	}
 	if config.Vends {
 		// Java clients send configured headers with each request, so they ask for credentials without being told to.

@@ -20,6 +20,8 @@ type Backdoor interface {
 	MaintenanceOf(t testing.TB, table uuid.UUID) (enabled, dirty bool)
 	// LapseStaged moves the end of a staged create so far into the past that nothing needs it any more.
 	LapseStaged(t testing.TB, staged uuid.UUID)
+	// LapseOutcome ends what is kept under a principal's key.
+	LapseOutcome(t testing.TB, principal, key uuid.UUID)
 }
 
 // SetLease makes the lease of a job good for the epoch, or ends it.

@@ -107,7 +107,7 @@ func (s *Store) UpdateNamespace(ctx context.Context, u catalog.NamespaceUpdate) 
 		}
 		row.Properties, row.Version = next, row.Version+1
 		st.namespaces[u.ID] = row
-		return st.write(u.Fact)
+		return st.write(u.Completed(before))
 	})
 	if err != nil {
 		return nil, err

@@ -111,9 +111,12 @@ type state struct {
 	catalogRoles   map[membership]bool // principal role has catalog role
 	grants         map[grantRow]bool
 	keys           []auth.StoredKey
+	outcomes       map[outcomeKey]outcomeRow
 
 	events []Event
 	audits []Audit
+
+	now time.Time // when the transaction began
 }
 
 type namespaceRow struct {
@@ -169,6 +172,7 @@ func NewStore() *Store {
 		metadata:   map[uuid.UUID]metadataRow{},
 		principals: map[uuid.UUID]principalRow{}, roles: map[uuid.UUID]catalog.RoleRecord{},
 		principalRoles: map[membership]bool{}, catalogRoles: map[membership]bool{}, grants: map[grantRow]bool{},
+		outcomes: map[outcomeKey]outcomeRow{},
 	}}
 }
 
@@ -180,7 +184,7 @@ func (s state) clone() state {
 	c.metadata = maps.Clone(s.metadata)
 	c.principals, c.roles = maps.Clone(s.principals), maps.Clone(s.roles)
 	c.principalRoles, c.catalogRoles = maps.Clone(s.principalRoles), maps.Clone(s.catalogRoles)
-	c.grants = maps.Clone(s.grants)
+	c.grants, c.outcomes = maps.Clone(s.grants), maps.Clone(s.outcomes)
 	return c
 }
 
@@ -215,6 +219,7 @@ func (s *Store) tx(ctx context.Context, method string, fn func(st *state) error)
 	}
 	before := s.state
 	next := before.clone()
+	next.now = s.Now()
 	if err := fn(&next); err != nil {
 		return err
 	}
@@ -222,7 +227,8 @@ func (s *Store) tx(ctx context.Context, method string, fn func(st *state) error)
 	return failure.Err
 }
 
-// write keeps a fact. An event's id is taken once: by a commit, or by who asked in vain whether it had landed.
+// write keeps a fact and its outcome. An event's id is taken once: by a commit, or by who asked in vain whether it had
+// landed.
 func (st *state) write(f catalog.Fact) error {
 	if _, taken := st.event(f.ID); taken {
 		return fault.New(fault.CommitRace, "this commit was given up before it arrived")
@@ -233,7 +239,7 @@ func (st *state) write(f catalog.Fact) error {
 	st.audit(Audit{
 		Event: f.ID, Principal: f.Caller.Principal.Name, Operation: f.Operation, Subject: f.Subject, Allowed: true,
 	})
-	return nil
+	return st.keepOf(f)
 }
 
 func (st *state) audit(a Audit) {

@@ -68,7 +68,7 @@ func (s *Store) RenameTable(ctx context.Context, r catalog.TableRename) error {
 		}
 		if holder, taken := st.tableAt(r.TargetNamespaceID, r.Target.Name); taken {
 			if holder.ID == r.ID && holder.Ident.Name == r.Target.Name {
-				return nil
+				return st.keepOf(r.Fact)
 			}
 			if holder.ID != r.ID {
 				return holder.Kind.NotRenamed(r.Source, r.Target)

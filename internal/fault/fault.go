@@ -24,6 +24,7 @@ const (
 	CommitConflict    Kind = "commit-conflict"     // a requirement failed; the client must refresh
 	CommitRace        Kind = "commit-race"         // the pointer moved under us; the server may retry
 	CommitUnknown     Kind = "commit-unknown"      // nobody can tell whether the commit landed
+	RepeatLanded      Kind = "repeat-landed"       // a request of the same idempotency key came to its end before
 	VersionConflict   Kind = "version-conflict"    // an entity version did not match
 	BadRequest        Kind = "bad-request"         // malformed: not JSON, wrong type, missing field
 	IllegalArgument   Kind = "illegal-argument"    // well-formed but refused by a rule of the specification

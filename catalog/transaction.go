@@ -1,0 +1,148 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"catalogd/catalog/commit"
+	"catalogd/internal/fault"
+)
+
+// Limits of transactions.
+const (
+	transactionTablesMax = 256
+	// transactionBytesMax bounds the metadata that one transaction holds in memory until it has been written.
+	transactionBytesMax = 256 << 20
+	// transactionParallelMax is how many tables of one transaction are resolved, read or written at a time.
+	transactionParallelMax = 8
+)
+
+// CommitTransaction applies changes to several tables, all or none.
+func (s *Service) CommitTransaction(ctx context.Context, c Caller, warehouse string, changes []TableChange) error {
+	if err := checkTransaction(changes); err != nil {
+		return err
+	}
+	return s.onceSilent(ctx, c, warehouse, func() (*Outcome, error) { return s.commitTransaction(ctx, c, warehouse, changes) })
+}
+
+func (s *Service) commitTransaction(ctx context.Context, c Caller, warehouse string, changes []TableChange) (*Outcome, error) {
+	keys := make([]string, len(changes))
+	for i, ch := range changes {
+		keys[i] = turnOf(warehouse, ch.Ident)
+	}
+	pass, err := s.turns.takeAll(ctx, keys)
+	if err != nil {
+		return nil, fault.Wrap(fault.CommitConflict, err, "the request ended while another commit was ahead of it")
+	}
+	defer pass()
+	var left *Outcome
+	err = s.retryRaces(ctx, func() error {
+		w, work, err := s.planTransaction(ctx, c, warehouse, changes)
+		if err != nil {
+			return err
+		}
+		if len(work) == 0 {
+			left = &Outcome{}
+			return nil
+		}
+		return s.writeAndMove(ctx, w, work, Fence{})
+	})
+	return left, err
+}
+
+// planTransaction plans every table's part as planCommit does. It writes nothing; the first refusal, in the order of the
+// request, is the answer.
+func (s *Service) planTransaction(ctx context.Context, c Caller, warehouse string, changes []TableChange) (Warehouse, []pending, error) {
+	plans := make([]plan[*commit.Document], len(changes))
+	var held atomic.Int64
+	errs := inParallel(len(changes), func(i int) error {
+		var err error
+		plans[i], err = s.planCommit(ctx, c, warehouse, changes[i].Ident, changes[i].Change)
+		if err != nil || plans[i].work == nil {
+			plans[i].document = nil // it is not needed any more
+			return err
+		}
+		if held.Add(int64(len(plans[i].work.document.JSON()))) > s.transactionBytes {
+			return fault.New(fault.TooLarge, "the metadata of the transaction's tables is longer than %d bytes together: "+
+				"commit fewer tables at a time, or expire snapshots", s.transactionBytes)
+		}
+		return nil
+	})
+	for _, err := range errs {
+		if err != nil {
+			return Warehouse{}, nil, err
+		}
+	}
+	var work []pending
+	for _, p := range plans {
+		if p.work != nil {
+			work = append(work, *p.work)
+		}
+	}
+	return plans[0].warehouse, work, nil
+}
+
+func checkTransaction(changes []TableChange) error {
+	if len(changes) == 0 {
+		return fault.New(fault.BadRequest, "table-changes is empty")
+	}
+	if len(changes) > transactionTablesMax {
+		return fault.New(fault.TooLarge, "a transaction names %d tables; at most %d are allowed", len(changes), transactionTablesMax)
+	}
+	seen := map[string]bool{}
+	for _, ch := range changes {
+		key := fmt.Sprintf("%q", ch.Ident)
+		if seen[key] {
+			return fault.New(fault.BadRequest, "table %s is named twice in one transaction", ch.Ident)
+		}
+		seen[key] = true
+	}
+	return nil
+}
+
+// inParallel runs fn for 0 to n-1, transactionParallelMax at a time, and gives the errors by number. After an error
+// nothing new is begun; what has not been begun has errNotBegun. What is begun is begun in order, so the first error
+// that is there is the one that running one after the other would have met.
+func inParallel(n int, fn func(i int) error) []error {
+	errs := make([]error, n)
+	if n == 1 {
+		errs[0] = fn(0)
+		return errs
+	}
+	var next atomic.Int64
+	var failed atomic.Bool
+	var panicked atomic.Value // raised again where the request can be answered
+	var group sync.WaitGroup
+	for range min(n, transactionParallelMax) {
+		group.Go(func() {
+			defer func() {
+				if v := recover(); v != nil {
+					failed.Store(true)
+					panicked.Store(fmt.Sprintf("%v\n%s", v, debug.Stack()))
+				}
+			}()
+			for !failed.Load() {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if errs[i] = fn(i); errs[i] != nil {
+					failed.Store(true)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if v := panicked.Load(); v != nil {
+		panic(v)
+	}
+	for i := int(next.Load()); i < n; i++ {
+		errs[i] = errNotBegun
+	}
+	return errs
+}
+
+var errNotBegun = fault.New(fault.Internal, "not begun: another table of the transaction had failed")
