@@ -1,24 +1,21 @@
 package catalog
 
 import (
-	"container/list"
 	"context"
 	"sync"
 	"time"
 
 	"catalogd/internal/deflate"
 	"catalogd/internal/fault"
+	"catalogd/internal/lru"
 )
 
 // metadataCache keeps parsed metadata by metadata location. A metadata file never changes once written, so an entry is
 // never stale; what is bounded is the bytes held. What is not there is read once, however many ask for it at a time.
 type metadataCache struct {
-	mu       sync.Mutex
-	bytesMax int
-	bytes    int
-	order    *list.List // front is the most recently used
-	entries  map[string]*list.Element
-	reads    map[string]*metadataRead
+	mu    sync.Mutex
+	kept  *lru.Cache[string, *metadataEntry]
+	reads map[string]*metadataRead
 }
 
 // metadataEntry is one metadata file: its text once, as part of the parsed document; the text packed; and the other
@@ -27,7 +24,6 @@ type metadataEntry struct {
 	location string
 	document metadataText
 	packed   deflate.Packed // of the text; the zero value when that is too short to be worth it
-	bytes    int            // as counted by the cache, under its lock
 
 	mu      sync.Mutex
 	answers map[SnapshotsMode]answer
@@ -56,18 +52,19 @@ const (
 )
 
 func newMetadataCache(bytesMax int) *metadataCache {
-	return &metadataCache{
-		bytesMax: bytesMax, order: list.New(), entries: map[string]*list.Element{}, reads: map[string]*metadataRead{},
-	}
+	return &metadataCache{kept: lru.New[string, *metadataEntry](bytesMax), reads: map[string]*metadataRead{}}
 }
 
 func newMetadataEntry(location string, d metadataText, packed deflate.Packed) *metadataEntry {
 	if packed.Bytes < packedTextMin {
 		packed = deflate.Packed{}
 	}
-	e := &metadataEntry{location: location, document: d, packed: packed}
-	e.bytes = entryOverheadBytes + 2*len(location) + cap(d.JSON()) + cap(packed.Blocks) + indexBytes(d)
-	return e
+	return &metadataEntry{location: location, document: d, packed: packed}
+}
+
+// bytes is what an entry holds when it is new.
+func (e *metadataEntry) bytes() int {
+	return entryOverheadBytes + 2*len(e.location) + cap(e.document.JSON()) + cap(e.packed.Blocks) + indexBytes(e.document)
 }
 
 // indexBytes is what a document holds beside its text; half of that for one that does not tell.
@@ -84,10 +81,9 @@ func (c *metadataCache) find(
 	ctx context.Context, location string, read func(ctx context.Context) (*metadataEntry, error),
 ) (*metadataEntry, error) {
 	c.mu.Lock()
-	if e, ok := c.entries[location]; ok {
-		c.order.MoveToFront(e)
+	if e, ok := c.kept.Find(location); ok {
 		c.mu.Unlock()
-		return e.Value.(*metadataEntry), nil
+		return e, nil
 	}
 	r, underWay := c.reads[location]
 	if !underWay {
@@ -118,7 +114,7 @@ func (c *metadataCache) read(
 		defer c.mu.Unlock()
 		delete(c.reads, location)
 		if r.err == nil {
-			c.add(r.entry)
+			c.kept.Put(location, r.entry, r.entry.bytes())
 		}
 		close(r.done)
 	}()
@@ -129,37 +125,7 @@ func (c *metadataCache) read(
 func (c *metadataCache) put(e *metadataEntry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.add(e)
-}
-
-func (c *metadataCache) add(e *metadataEntry) {
-	if _, there := c.entries[e.location]; there || e.bytes > c.bytesMax {
-		return
-	}
-	c.entries[e.location] = c.order.PushFront(e)
-	c.bytes += e.bytes
-	c.shrink()
-}
-
-func (c *metadataCache) shrink() {
-	for c.bytes > c.bytesMax {
-		last := c.order.Back()
-		old := last.Value.(*metadataEntry)
-		c.order.Remove(last)
-		delete(c.entries, old.location)
-		c.bytes -= old.bytes
-	}
-}
-
-// grew counts bytes that an entry holds since it was added.
-func (c *metadataCache) grew(e *metadataEntry, bytes int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e.bytes += bytes
-	if kept, ok := c.entries[e.location]; ok && kept.Value == e {
-		c.bytes += bytes
-		c.shrink()
-	}
+	c.kept.Put(e.location, e, e.bytes())
 }
 
 // answerOf gives the text that a load in a mode answers, and keeps it with the entry when it is not the file's own.
@@ -181,6 +147,10 @@ func (c *metadataCache) answerOf(e *metadataEntry, mode SnapshotsMode, make func
 		e.answers = map[SnapshotsMode]answer{}
 	}
 	e.answers[mode] = a
-	c.grew(e, cap(a.text)+cap(a.packed.Blocks))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if kept, _ := c.kept.Find(e.location); kept == e {
+		c.kept.Grow(e.location, cap(a.text)+cap(a.packed.Blocks))
+	}
 	return a
 }

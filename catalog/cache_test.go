@@ -48,7 +48,7 @@ func TestCache_CountsWhatItHolds(t *testing.T) {
 			c.put(testEntry(t, fmt.Sprintf("s3://bucket/%d/metadata/00001.metadata.json", i), snapshots))
 		}
 		held := float64(heapBytes() - before)
-		if counted := float64(c.bytes); counted < 0.8*held || counted > 1.6*held {
+		if counted := float64(c.kept.Bytes()); counted < 0.8*held || counted > 1.6*held {
 			t.Errorf("%s: %.0f bytes are counted, %.0f are held", name, counted, held)
 		}
 		runtime.KeepAlive(c)
@@ -65,15 +65,16 @@ func heapBytes() int64 {
 
 func TestCache_StaysWithinItsBound(t *testing.T) {
 	one := testEntry(t, "0", 30)
-	c := newMetadataCache(3*one.bytes + one.bytes/2)
+	bytesMax := 3*one.bytes() + one.bytes()/2
+	c := newMetadataCache(bytesMax)
 	for i := range 10 {
 		c.put(testEntry(t, fmt.Sprint(i), 30))
-		if c.bytes > c.bytesMax || len(c.entries) != c.order.Len() || len(c.entries) > 3 {
-			t.Fatalf("%d bytes of %d in %d entries", c.bytes, c.bytesMax, len(c.entries))
+		if c.kept.Bytes() > bytesMax || c.kept.Len() > 3 {
+			t.Fatalf("%d bytes of %d in %d entries", c.kept.Bytes(), bytesMax, c.kept.Len())
 		}
 	}
 	c.put(testEntry(t, "large", 300))
-	if _, there := c.entries["large"]; there || len(c.entries) != 3 {
+	if _, there := c.kept.Find("large"); there || c.kept.Len() != 3 {
 		t.Error("what is larger than the cache was kept")
 	}
 	// An entry's other answers count as well, and push others out.
@@ -81,9 +82,9 @@ func TestCache_StaysWithinItsBound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.answerOf(last, SnapshotsRefs, func() []byte { return make([]byte, 2*one.bytes) })
-	if c.bytes > c.bytesMax || len(c.entries) != 1 {
-		t.Errorf("%d bytes of %d in %d entries", c.bytes, c.bytesMax, len(c.entries))
+	c.answerOf(last, SnapshotsRefs, func() []byte { return make([]byte, 2*one.bytes()) })
+	if c.kept.Bytes() > bytesMax || c.kept.Len() != 1 {
+		t.Errorf("%d bytes of %d in %d entries", c.kept.Bytes(), bytesMax, c.kept.Len())
 	}
 }
 
@@ -175,8 +176,8 @@ func TestCache_FailuresAreNotKept(t *testing.T) {
 		defer func() { _ = recover() }()
 		_, _ = c.find(t.Context(), "x", func(context.Context) (*metadataEntry, error) { panic("broken") })
 	}()
-	if len(c.reads) != 0 || len(c.entries) != 0 {
-		t.Errorf("%d reads and %d entries are left", len(c.reads), len(c.entries))
+	if len(c.reads) != 0 || c.kept.Len() != 0 {
+		t.Errorf("%d reads and %d entries are left", len(c.reads), c.kept.Len())
 	}
 	if e, err := c.find(t.Context(), "x", func(context.Context) (*metadataEntry, error) { return want, nil }); e != want || err != nil {
 		t.Errorf("got %v, %v", e, err)

@@ -63,5 +63,46 @@ CREATE TABLE outdated_metadata (
 );
 CREATE INDEX outdated_metadata_due ON outdated_metadata (delete_after);
 
+-- Moves with every change of what an answer about access depends on: who exists and has which roles, what was granted,
+-- warehouses and namespaces. Servers keep such answers in memory with the value that they were read with, and read the
+-- value together with each table's pointer. The triggers are deferred: the row is locked at the very end of a
+-- transaction, when it needs no other lock any more, and moved once by each. The value follows the clock, so that it
+-- never comes again after a restore; without the row nothing is kept in memory.
+CREATE TABLE access_epoch (
+    only_row   boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    value      bigint NOT NULL,
+    changed_by xid8                                -- transaction
+);
+INSERT INTO access_epoch (value) VALUES (1);
+
+-- +goose StatementBegin
+CREATE FUNCTION move_access_epoch() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO catalogd.access_epoch AS e (value, changed_by)
+    VALUES ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint, pg_current_xact_id())
+    ON CONFLICT (only_row) DO UPDATE SET value = greatest(e.value + 1, EXCLUDED.value), changed_by = EXCLUDED.changed_by
+    WHERE e.changed_by IS DISTINCT FROM EXCLUDED.changed_by;
+    RETURN NULL;
+END
+$$;
+-- +goose StatementEnd
+
+CREATE CONSTRAINT TRIGGER warehouses_move_epoch AFTER INSERT OR UPDATE OR DELETE ON warehouses
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION move_access_epoch();
+CREATE CONSTRAINT TRIGGER namespaces_move_epoch AFTER INSERT OR UPDATE OR DELETE ON namespaces
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION move_access_epoch();
+CREATE CONSTRAINT TRIGGER principals_move_epoch AFTER INSERT OR UPDATE OR DELETE ON principals
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION move_access_epoch();
+CREATE CONSTRAINT TRIGGER principal_roles_move_epoch AFTER INSERT OR UPDATE OR DELETE ON principal_roles
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION move_access_epoch();
+CREATE CONSTRAINT TRIGGER principal_role_members_move_epoch AFTER INSERT OR UPDATE OR DELETE ON principal_role_members
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION move_access_epoch();
+CREATE CONSTRAINT TRIGGER catalog_roles_move_epoch AFTER INSERT OR UPDATE OR DELETE ON catalog_roles
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION move_access_epoch();
+CREATE CONSTRAINT TRIGGER catalog_role_members_move_epoch AFTER INSERT OR UPDATE OR DELETE ON catalog_role_members
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION move_access_epoch();
+CREATE CONSTRAINT TRIGGER grants_move_epoch AFTER INSERT OR UPDATE OR DELETE ON grants
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION move_access_epoch();
+
 -- +goose Down
 SELECT 1;

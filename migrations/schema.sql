@@ -1,5 +1,13 @@
 -- What all migrations together make. Written by `go test ./store -run TestSchema -rewrite`; do not edit.
 
+CREATE TABLE access_epoch (
+    only_row boolean NOT NULL DEFAULT true,
+    value bigint NOT NULL,
+    changed_by xid8,
+    CONSTRAINT access_epoch_pkey PRIMARY KEY (only_row),
+    CONSTRAINT access_epoch_only_row_check CHECK (only_row)
+);
+
 CREATE TABLE audit (
     id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
     at timestamp with time zone NOT NULL,
@@ -21,6 +29,7 @@ CREATE TABLE catalog_role_members (
     principal_role_id uuid NOT NULL,
     CONSTRAINT catalog_role_members_pkey PRIMARY KEY (principal_role_id, catalog_role_id),
     CONSTRAINT catalog_role_members_catalog_role_id_fkey FOREIGN KEY (catalog_role_id) REFERENCES catalog_roles(id) ON DELETE CASCADE,
+    CONSTRAINT catalog_role_members_move_epoch TRIGGER DEFERRABLE INITIALLY DEFERRED,
     CONSTRAINT catalog_role_members_principal_role_id_fkey FOREIGN KEY (principal_role_id) REFERENCES principal_roles(id) ON DELETE CASCADE
 );
 CREATE INDEX catalog_role_members_role ON catalog_role_members USING btree (catalog_role_id);
@@ -34,6 +43,7 @@ CREATE TABLE catalog_roles (
     created_at timestamp with time zone NOT NULL,
     updated_at timestamp with time zone NOT NULL,
     CONSTRAINT catalog_roles_pkey PRIMARY KEY (id),
+    CONSTRAINT catalog_roles_move_epoch TRIGGER DEFERRABLE INITIALLY DEFERRED,
     CONSTRAINT catalog_roles_name_key UNIQUE (warehouse_id, name),
     CONSTRAINT catalog_roles_warehouse_id_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE CASCADE
 );
@@ -74,6 +84,7 @@ CREATE TABLE grants (
     privilege text NOT NULL,
     created_at timestamp with time zone NOT NULL,
     CONSTRAINT grants_pkey PRIMARY KEY (role_id, securable_id, privilege, securable_kind),
+    CONSTRAINT grants_move_epoch TRIGGER DEFERRABLE INITIALLY DEFERRED,
     CONSTRAINT grants_warehouse_id_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE CASCADE
 );
 CREATE INDEX grants_securable ON grants USING btree (securable_id);
@@ -160,6 +171,7 @@ CREATE TABLE namespaces (
     levels_key text[] COLLATE "C",
     CONSTRAINT namespaces_pkey PRIMARY KEY (id),
     CONSTRAINT namespaces_levels_key UNIQUE (warehouse_id, levels),
+    CONSTRAINT namespaces_move_epoch TRIGGER DEFERRABLE INITIALLY DEFERRED,
     CONSTRAINT namespaces_parent_fkey FOREIGN KEY (parent_id) REFERENCES namespaces(id) ON DELETE RESTRICT,
     CONSTRAINT namespaces_warehouse_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE RESTRICT
 );
@@ -182,6 +194,7 @@ CREATE TABLE principal_role_members (
     principal_role_id uuid NOT NULL,
     principal_id uuid NOT NULL,
     CONSTRAINT principal_role_members_pkey PRIMARY KEY (principal_id, principal_role_id),
+    CONSTRAINT principal_role_members_move_epoch TRIGGER DEFERRABLE INITIALLY DEFERRED,
     CONSTRAINT principal_role_members_principal_id_fkey FOREIGN KEY (principal_id) REFERENCES principals(id) ON DELETE CASCADE,
     CONSTRAINT principal_role_members_principal_role_id_fkey FOREIGN KEY (principal_role_id) REFERENCES principal_roles(id) ON DELETE CASCADE
 );
@@ -196,6 +209,7 @@ CREATE TABLE principal_roles (
     created_at timestamp with time zone NOT NULL,
     updated_at timestamp with time zone NOT NULL,
     CONSTRAINT principal_roles_pkey PRIMARY KEY (id),
+    CONSTRAINT principal_roles_move_epoch TRIGGER DEFERRABLE INITIALLY DEFERRED,
     CONSTRAINT principal_roles_name_key UNIQUE (name)
 );
 
@@ -220,6 +234,7 @@ CREATE TABLE principals (
     updated_at timestamp with time zone NOT NULL,
     CONSTRAINT principals_pkey PRIMARY KEY (id),
     CONSTRAINT principals_client_id_key UNIQUE (client_id),
+    CONSTRAINT principals_move_epoch TRIGGER DEFERRABLE INITIALLY DEFERRED,
     CONSTRAINT principals_name_key UNIQUE (name)
 );
 
@@ -306,5 +321,6 @@ CREATE TABLE warehouses (
     updated_at timestamp with time zone NOT NULL,
     folds_names boolean NOT NULL DEFAULT false,
     CONSTRAINT warehouses_pkey PRIMARY KEY (id),
+    CONSTRAINT warehouses_move_epoch TRIGGER DEFERRABLE INITIALLY DEFERRED,
     CONSTRAINT warehouses_name_key UNIQUE (name)
 );

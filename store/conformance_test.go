@@ -127,6 +127,16 @@ func (s *backdoorStore) LapseOutcome(t testing.TB, principal, key uuid.UUID) {
 		pgx.NamedArgs{"principal": principal, "key": key})
 }
 
+func (s *backdoorStore) Replica(t testing.TB) catalog.Store {
+	t.Helper()
+	replica, err := Open(context.Background(), Config{URL: s.url, SimpleProtocol: s.pooled})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(replica.Close)
+	return replica
+}
+
 func (s *backdoorStore) LapseStaged(t testing.TB, staged uuid.UUID) {
 	t.Helper()
 	s.execute(t, `UPDATE staged_tables SET expires_at = now() - interval '3 days' WHERE table_uuid = @id`, pgx.NamedArgs{"id": staged})

@@ -71,7 +71,11 @@ SELECT EXISTS (SELECT 1 FROM principals WHERE principals.id = @principal::uuid) 
                                           'SecurableID', grants.securable_id, 'Role', acting.name))
         FROM acting
         JOIN grants ON grants.role_id = acting.id
-        JOIN securables ON securables.id = grants.securable_id AND securables.kind = grants.securable_kind) AS grants
+        JOIN securables ON securables.id = grants.securable_id AND securables.kind = grants.securable_kind) AS grants,
+       (SELECT access_epoch.value FROM access_epoch) AS epoch,
+       (SELECT json_object_agg(acting.id, acting.name) FROM acting
+        WHERE EXISTS (SELECT 1 FROM acting AS a JOIN grants ON grants.role_id = a.id
+                      WHERE grants.securable_kind IN ('table', 'view'))) AS table_roles
 FROM (SELECT 1) AS always
 LEFT JOIN w ON true
 LEFT JOIN t ON true`
@@ -94,10 +98,28 @@ type resolved struct {
 	formatVersion        *int
 	version              *int64
 	grants               []byte
+	epoch                *int64
+	tableRoles           []byte
 }
 
-// Resolve answers what a request names and what its caller may do there.
+// Resolve answers what a request names and what its caller may do there: from what is kept of an earlier answer and a
+// small statement that many requests share, else by a statement of its own.
 func (s *Store) Resolve(ctx context.Context, l catalog.Lookup) (catalog.Resolution, error) {
+	key := decisionKey(l)
+	if kept, ok := s.decisions.find(key); ok {
+		found, err := s.lookups.find(ctx, kept.wants(l))
+		switch {
+		case err == nil && found.epoch == kept.epoch:
+			return kept.with(found), nil
+		case ctx.Err() != nil:
+			return catalog.Resolution{}, translate(ctx.Err())
+		}
+	}
+	return s.resolveWhole(ctx, l, key)
+}
+
+// resolveWhole asks for everything, and keeps what the next lookup can use.
+func (s *Store) resolveWhole(ctx context.Context, l catalog.Lookup, key string) (catalog.Resolution, error) {
 	var row resolved
 	err := s.read(ctx, func(q querier) error {
 		row = resolved{}
@@ -105,12 +127,27 @@ func (s *Store) Resolve(ctx context.Context, l catalog.Lookup) (catalog.Resoluti
 			&row.warehouseID, &row.warehouseName, &row.warehouseLocation, &row.properties, &row.storage, &row.foldsNames,
 			&row.warehouseVersion, &row.createdAt, &row.updatedAt, &row.namespaces,
 			&row.tableID, &row.namespaceID, &row.name, &row.kind, &row.tableUUID, &row.location, &row.metadata,
-			&row.formatVersion, &row.version, &row.grants)
+			&row.formatVersion, &row.version, &row.grants, &row.epoch, &row.tableRoles)
 	})
 	if err != nil {
 		return catalog.Resolution{}, err
 	}
-	return row.resolution(l)
+	res, err := row.resolution(l)
+	if err != nil {
+		return res, err
+	}
+	if row.epoch == nil {
+		return res, nil // somebody emptied the database by hand
+	}
+	read := decision{epoch: *row.epoch}
+	read.split(res)
+	if row.tableRoles != nil {
+		if err := json.Unmarshal(row.tableRoles, &read.tableRoles); err != nil {
+			return res, fmt.Errorf("decode roles: %w", err)
+		}
+	}
+	s.decisions.keep(key, read, 3*(len(row.properties)+len(row.storage)+len(row.namespaces)+len(row.grants)+len(row.tableRoles)))
+	return res, nil
 }
 
 func resolveArgs(l catalog.Lookup) pgx.NamedArgs {

@@ -52,6 +52,9 @@ type Store struct {
 	pool *pgxpool.Pool
 	// pooled tells that a session's settings do not last: the schema is named in each transaction instead.
 	pooled bool
+
+	decisions *decisions
+	lookups   *lookups
 }
 
 // Open makes a pool. It does not connect: Ping and CheckSchema do. Close it when nothing uses it any more.
@@ -79,11 +82,16 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the pool of database connections: %w", err)
 	}
-	return &Store{pool: pool, pooled: c.SimpleProtocol}, nil
+	s := &Store{pool: pool, pooled: c.SimpleProtocol, decisions: newDecisions()}
+	s.lookups = newLookups(s.findTables)
+	return s, nil
 }
 
 // Close ends all connections and waits for those in use.
-func (s *Store) Close() { s.pool.Close() }
+func (s *Store) Close() {
+	s.lookups.close()
+	s.pool.Close()
+}
 
 // Ping tells whether the database answers: fault.Busy when it does not.
 func (s *Store) Ping(ctx context.Context) error {
@@ -162,6 +170,14 @@ func (s *Store) read(ctx context.Context, fn func(q querier) error) error {
 		return s.InTx(ctx, func(tx pgx.Tx) error { return fn(tx) })
 	}
 	return retry(ctx, func() error { return fn(s.pool) })
+}
+
+// readOnce is read without another try.
+func (s *Store) readOnce(ctx context.Context, fn func(q querier) error) error {
+	if s.pooled {
+		return s.runTx(ctx, func(tx pgx.Tx) error { return fn(tx) })
+	}
+	return fn(s.pool)
 }
 
 // noRows tells that a query for one row found none.

@@ -22,7 +22,12 @@ type Backdoor interface {
 	LapseStaged(t testing.TB, staged uuid.UUID)
 	// LapseOutcome ends what is kept under a principal's key.
 	LapseOutcome(t testing.TB, principal, key uuid.UUID)
+	// Replica gives another store on the same database, as another server has it.
+	Replica(t testing.TB) catalog.Store
 }
+
+// Replica is the store itself: it keeps nothing apart.
+func (s *Store) Replica(testing.TB) catalog.Store { return s }
 
 // SetLease makes the lease of a job good for the epoch, or ends it.
 func (s *Store) SetLease(_ testing.TB, f catalog.Fence, held bool) {

@@ -17,9 +17,9 @@ var edges = map[string][]string{
 
 	"auth":           {"authz"},
 	"authz":          {},
-	"catalog":        {"catalog/commit", "auth", "authz", "vending", "internal/crash", "internal/deflate"},
+	"catalog":        {"catalog/commit", "auth", "authz", "vending", "internal/crash", "internal/deflate", "internal/lru"},
 	"catalog/commit": {},
-	"store":          {"catalog", "auth", "authz", "vending", "maintenance", "migrations", "internal/crash", "internal/deflate"},
+	"store":          {"catalog", "auth", "authz", "vending", "maintenance", "migrations", "internal/crash", "internal/deflate", "internal/lru"},
 	"migrations":     {},
 	"openapi":        {},
 
@@ -37,6 +37,7 @@ var edges = map[string][]string{
 	"internal/fault":     {},
 	"internal/crash":     {},
 	"internal/deflate":   {},
+	"internal/lru":       {},
 	"internal/telemetry": {},
 	"internal/iceio":     {"vending", "internal/crash"},
 	"internal/scan":      {"catalog", "internal/iceio"},

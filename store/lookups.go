@@ -1,0 +1,256 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"catalogd/authz"
+	"catalogd/catalog"
+	"catalogd/internal/fault"
+)
+
+// Lookups of tables by many requests at a time share round trips. While lookupBatchesMax statements are under way,
+// those who come wait for the next one. A statement is sent after all of its members came, so it sees everything that
+// had been committed when they did: nobody is given a pointer that is older than his question.
+
+const (
+	// lookupBatchesMax is how many statements are under way at a time. Two keep the database and this process busy.
+	lookupBatchesMax = 2
+	// lookupMembersMax bounds the members of one statement.
+	lookupMembersMax = 256
+	// lookupSecondsMax bounds one statement; its members have deadlines of their own.
+	lookupSecondsMax = 60 * time.Second
+)
+
+// sqlFindTables reads the epoch and one row for each member. The subqueries make the database look each name up by the
+// index, whatever it guesses about their number.
+const sqlFindTables = `
+SELECT wanted.n, access_epoch.value,
+       t.id, t.namespace_id, t.kind, t.name, t.table_uuid, t.location, t.metadata_location, t.format_version, t.version,
+       g.grants
+FROM access_epoch
+CROSS JOIN unnest($1::text[], $2::text[], $3::boolean[]) WITH ORDINALITY AS wanted (namespace, name, grants, n)
+LEFT JOIN LATERAL (
+    SELECT tables.id, tables.namespace_id, tables.kind, tables.name, tables.table_uuid, tables.location,
+           tables.metadata_location, tables.format_version, tables.version
+    FROM tables
+    WHERE tables.namespace_id = nullif(wanted.namespace, '')::uuid AND coalesce(tables.name_key, tables.name) = wanted.name
+    LIMIT 1
+) AS t ON true
+LEFT JOIN LATERAL (
+    SELECT json_agg(json_build_object('RoleID', grants.role_id, 'Kind', grants.securable_kind,
+                                      'Privilege', grants.privilege)) AS grants
+    FROM grants
+    WHERE wanted.grants AND grants.securable_id = t.id AND grants.securable_kind = t.kind
+) AS g ON wanted.grants`
+
+// tableWanted asks for a table or view by its namespace's id, "" for none, and its name as the database compares it.
+type tableWanted struct {
+	namespace, name string
+	grants          bool // those on the table are wanted too
+}
+
+// tableFound is the answer: what was there at the epoch.
+type tableFound struct {
+	epoch  int64
+	record *catalog.TableRecord // without its namespace's levels; nil: nothing has the name
+	grants []tableGrant
+}
+
+type tableGrant struct {
+	RoleID    uuid.UUID
+	Kind      authz.SecurableKind
+	Privilege authz.Privilege
+}
+
+// lookups lets requests share statements.
+type lookups struct {
+	fetch func(ctx context.Context, wanted []tableWanted) ([]tableFound, error)
+
+	ctx     context.Context //nolint:containedctx // of the statements, which belong to no single request
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	batches int // under way
+	waiting []*lookupMember
+}
+
+// lookupMember is one who asks.
+type lookupMember struct {
+	wanted tableWanted
+	batch  *lookupBatch // nil while it waits
+	done   chan struct{}
+	found  tableFound
+	err    error
+}
+
+// lookupBatch is one statement under way.
+type lookupBatch struct {
+	present int // members that still want the answer
+	cancel  context.CancelFunc
+}
+
+func newLookups(fetch func(ctx context.Context, wanted []tableWanted) ([]tableFound, error)) *lookups {
+	l := &lookups{fetch: fetch}
+	l.ctx, l.stop = context.WithCancel(context.Background())
+	return l
+}
+
+// close ends the statements under way and waits for them. Who asks later is refused.
+func (l *lookups) close() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.stop()
+	l.running.Wait()
+}
+
+// find asks together with others. An error is about the shared statement: whoever still wants to know asks alone.
+func (l *lookups) find(ctx context.Context, wanted tableWanted) (tableFound, error) {
+	m := &lookupMember{wanted: wanted, done: make(chan struct{})}
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return tableFound{}, fault.New(fault.Busy, "the server is stopping")
+	}
+	l.waiting = append(l.waiting, m)
+	if l.batches < lookupBatchesMax {
+		l.batches++
+		l.running.Go(l.run)
+	}
+	l.mu.Unlock()
+	select {
+	case <-m.done:
+		return m.found, m.err
+	case <-ctx.Done():
+		l.leave(m)
+		return tableFound{}, ctx.Err()
+	}
+}
+
+// leave takes a member out of those who wait. A statement that nobody waits for any more is ended.
+func (l *lookups) leave(m *lookupMember) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if m.batch != nil {
+		if m.batch.present--; m.batch.present == 0 {
+			m.batch.cancel()
+		}
+		return
+	}
+	for i, other := range l.waiting {
+		if other == m {
+			l.waiting = append(l.waiting[:i:i], l.waiting[i+1:]...)
+			return
+		}
+	}
+}
+
+// run sends statements while somebody waits.
+func (l *lookups) run() {
+	for {
+		members, ctx, cancel := l.next()
+		if members == nil {
+			return
+		}
+		wanted := make([]tableWanted, len(members))
+		for i, m := range members {
+			wanted[i] = m.wanted
+		}
+		found, err := l.fetch(ctx, wanted)
+		cancel()
+		for i, m := range members {
+			if m.err = err; err == nil {
+				m.found = found[i]
+			}
+			close(m.done)
+		}
+	}
+}
+
+// next takes those who wait into a batch; nil when there is nobody.
+func (l *lookups) next() ([]*lookupMember, context.Context, context.CancelFunc) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) == 0 {
+		l.batches--
+		return nil, nil, nil
+	}
+	members := l.waiting
+	l.waiting = nil
+	if len(members) > lookupMembersMax {
+		l.waiting = append(l.waiting, members[lookupMembersMax:]...)
+		members = members[:lookupMembersMax]
+	}
+	ctx, cancel := context.WithTimeout(l.ctx, lookupSecondsMax)
+	batch := &lookupBatch{present: len(members), cancel: cancel}
+	for _, m := range members {
+		m.batch = batch
+	}
+	return members, ctx, cancel
+}
+
+// findTables is one statement for many members. It is not tried again: they do that, each for itself.
+func (s *Store) findTables(ctx context.Context, wanted []tableWanted) ([]tableFound, error) {
+	namespaces, names, grants := make([]string, len(wanted)), make([]string, len(wanted)), make([]bool, len(wanted))
+	for i, w := range wanted {
+		namespaces[i], names[i], grants[i] = w.namespace, w.name, w.grants
+	}
+	found := make([]tableFound, len(wanted))
+	got := 0
+	err := s.readOnce(ctx, func(q querier) error {
+		rows, err := q.Query(ctx, sqlFindTables, namespaces, names, grants)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for got = 0; rows.Next(); got++ {
+			if err := scanFound(rows, found); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+	if err == nil && got != len(wanted) {
+		err = fault.New(fault.Internal, "%d tables were looked up and %d answers came", len(wanted), got)
+	}
+	return found, err
+}
+
+func scanFound(rows pgx.Rows, found []tableFound) error {
+	var n int
+	var f tableFound
+	var id, namespace, tableUUID *uuid.UUID
+	var kind, name, location, metadata *string
+	var format *int
+	var version *int64
+	var grants []byte
+	err := rows.Scan(&n, &f.epoch, &id, &namespace, &kind, &name, &tableUUID, &location, &metadata, &format, &version, &grants)
+	if err != nil {
+		return err
+	}
+	if n < 1 || n > len(found) {
+		return fault.New(fault.Internal, "answer %d of %d", n, len(found))
+	}
+	if id != nil {
+		f.record = &catalog.TableRecord{
+			ID: *id, Kind: catalog.Kind(*kind), NamespaceID: *namespace, UUID: *tableUUID, Ident: catalog.Identifier{Name: *name},
+			Location: *location, MetadataLocation: *metadata, FormatVersion: *format, Version: *version,
+		}
+	}
+	if grants != nil {
+		if err := json.Unmarshal(grants, &f.grants); err != nil {
+			return fmt.Errorf("decode grants on a table: %w", err)
+		}
+	}
+	found[n-1] = f
+	return nil
+}
