@@ -42,7 +42,7 @@ func privilegesDocument() string {
 	b.WriteString("# Privileges\n\n" +
 		"<!-- Written by `go test ./authz -rewrite` from authz/privilege.go; do not edit. -->\n\n" +
 		"`catalogd grant create PRIVILEGE -w WAREHOUSE --role ROLE` grants one on the warehouse, with `--namespace a.b` on a namespace,\n" +
-		"with `--table a.b.t` on a table. It holds for everything below. Who holds a privilege of the last column has this one too.\n" +
+		"with `--table a.b.t` on a table, with `--view a.b.v` on a view. It holds for everything below. Who holds a privilege of the last column has this one too.\n" +
 		"Privileges on the service cannot be granted one by one: the role `service_admin` holds SERVICE_MANAGE_ACCESS.\n\n" +
 		"| privilege | can be granted on | lets its holder | contained in |\n| --- | --- | --- | --- |\n")
 	for _, row := range Rows() {

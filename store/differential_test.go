@@ -168,10 +168,12 @@ func (p *pair) dropNamespace(t *rapid.T) {
 	p.same(t, func(s catalog.Store) error { return s.DropNamespace(t.Context(), p.namespaces[i].ID, p.fact(0)) })
 }
 
+var kinds = []catalog.Kind{catalog.KindTable, catalog.KindTable, catalog.KindView}
+
 func (p *pair) change(t *rapid.T, i int) catalog.PointerChange {
 	w := p.warehouses[p.homes[i]]
 	c := catalog.PointerChange{WarehouseID: w.ID, Record: catalog.TableRecord{
-		ID: uuid.New(), Kind: catalog.KindTable, NamespaceID: p.namespaces[i].ID, UUID: uuid.New(), MetadataLocation: "m0", FormatVersion: 2,
+		ID: uuid.New(), Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), NamespaceID: p.namespaces[i].ID, UUID: uuid.New(), MetadataLocation: "m0", FormatVersion: 2,
 		Ident: catalog.Identifier{Namespace: p.namespaces[i].Levels, Name: rapid.SampledFrom([]string{"t", "u"}).Draw(t, "name")},
 	}}
 	if c.Record.Location = p.place(t, p.homes[i]); c.Record.Location == "" {
@@ -218,7 +220,7 @@ func (p *pair) rename(t *rapid.T) {
 	target := catalog.Identifier{Namespace: p.namespaces[i].Levels, Name: rapid.SampledFrom([]string{"t", "u", "v"}).Draw(t, "name")}
 	p.same(t, func(s catalog.Store) error {
 		return s.RenameTable(t.Context(), catalog.TableRename{
-			ID: c.Record.ID, Kind: catalog.KindTable, TargetNamespaceID: p.namespaces[i].ID, Source: c.Record.Ident, Target: target, Fact: p.fact(0),
+			ID: c.Record.ID, Kind: c.Record.Kind, TargetNamespaceID: p.namespaces[i].ID, Source: c.Record.Ident, Target: target, Fact: p.fact(0),
 		})
 	})
 }
@@ -226,7 +228,7 @@ func (p *pair) rename(t *rapid.T) {
 func (p *pair) dropTable(t *rapid.T) {
 	c := p.table(t)
 	p.same(t, func(s catalog.Store) error {
-		return s.DropTable(t.Context(), catalog.TableDrop{ID: c.Record.ID, Kind: catalog.KindTable, Ident: c.Record.Ident, Fact: p.fact(0)})
+		return s.DropTable(t.Context(), catalog.TableDrop{ID: c.Record.ID, Kind: c.Record.Kind, Ident: c.Record.Ident, Fact: p.fact(0)})
 	})
 }
 
@@ -248,6 +250,7 @@ func (p *pair) commitStaged(t *rapid.T) {
 	}
 	staged := p.staged[rapid.IntRange(0, len(p.staged)-1).Draw(t, "staged")]
 	c := p.change(t, p.some(t))
+	c.Record.Kind = catalog.KindTable
 	c.WarehouseID, c.StagedUUID, c.Record.UUID, c.Record.Ident = staged.WarehouseID, staged.UUID, staged.UUID, staged.Ident
 	i := slices.IndexFunc(p.namespaces, func(n catalog.NamespaceRecord) bool { return slices.Equal(n.Levels, staged.Ident.Namespace) })
 	if i < 0 || p.warehouses[p.homes[i]].ID != staged.WarehouseID {
@@ -300,16 +303,22 @@ func (p *pair) showBelow(t *rapid.T, s catalog.Store, w catalog.Warehouse, paren
 	}
 	for _, n := range children {
 		fmt.Fprintf(out, "%v\n", n)
-		tables, err := s.ListTables(t.Context(), n.ID, catalog.KindTable, catalog.Page{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range tables {
-			res, err := s.Resolve(t.Context(), catalog.Lookup{Warehouse: w.Name, Namespace: n.Levels, Table: name})
-			if err != nil || res.Table == nil {
-				t.Fatalf("resolve %s.%s: %v, %+v", n.Levels, name, err, res)
+		for _, kind := range kinds[1:] {
+			names, err := s.ListTables(t.Context(), n.ID, kind, catalog.Page{})
+			if err != nil {
+				t.Fatal(err)
 			}
-			fmt.Fprintf(out, "  %+v\n", *res.Table)
+			for _, name := range names {
+				res, err := s.Resolve(t.Context(), catalog.Lookup{Warehouse: w.Name, Namespace: n.Levels, Table: name})
+				found := res.Table
+				if kind == catalog.KindView {
+					found = res.View
+				}
+				if err != nil || found == nil || found.Kind != kind {
+					t.Fatalf("resolve %s.%s: %v, %+v", n.Levels, name, err, res)
+				}
+				fmt.Fprintf(out, "  %+v\n", *found)
+			}
 		}
 		p.showBelow(t, s, w, n.ID, out)
 	}

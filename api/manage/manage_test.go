@@ -130,6 +130,42 @@ func TestWarehouse_ItsCreatorMayUseIt(t *testing.T) {
 	}
 }
 
+// A grant on a view opens that view, over renames, until it is taken back.
+func TestGrants_OnViews(t *testing.T) {
+	o := newOffice(t)
+	o.open("lake")
+	root, member := o.admin(), o.login(o.hire("reader", "readers"), "PRINCIPAL_ROLE:ALL")
+	o.let("readers", "lake", "CATALOG_READ_PROPERTIES")
+	do := func(status int, p *person, method, path, body string) {
+		t.Helper()
+		if r := p.catalogCall(method, path, body); r.status != status {
+			t.Errorf("%s %s: %d %s, want %d", method, path, r.status, r.body, status)
+		}
+	}
+	view := func(name string) string {
+		return `{"name":` + quote(name) + `,"schema":{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":false,"type":"long"}]},` +
+			`"view-version":{"version-id":1,"schema-id":0,"timestamp-ms":1,"summary":{},"default-namespace":["a"],` +
+			`"representations":[{"type":"sql","sql":"SELECT 1 AS id","dialect":"spark"}]},"properties":{}}`
+	}
+	do(200, root, post, "/lake/namespaces", `{"namespace":["a"]}`)
+	do(200, root, post, "/lake/namespaces/a/views", view("v"))
+	do(200, root, post, "/lake/namespaces/a/views", view("w"))
+	do(403, member, get, "/lake/namespaces/a/views/v", "")
+	const grants = "/catalogs/lake/catalog-roles/readers/grants"
+	const grant = `{"grant":{"type":"view","namespace":["a"],"viewName":"v","privilege":"VIEW_READ_PROPERTIES"}}`
+	root.want(201, put, grants, grant)
+	root.want(404, put, grants, strings.Replace(strings.Replace(grant, `"view"`, `"table"`, 1), `viewName":"v","privilege":"VIEW`, `tableName":"v","privilege":"TABLE`, 1))
+	do(200, member, get, "/lake/namespaces/a/views/v", "")
+	do(404, member, get, "/lake/namespaces/a/views/w", "")
+	do(204, root, post, "/lake/views/rename", `{"source":{"namespace":["a"],"name":"v"},"destination":{"namespace":["a"],"name":"x"}}`)
+	if r := root.want(200, get, grants, ""); !strings.Contains(r.body, `"viewName":"x"`) || !strings.Contains(r.body, `"type":"view"`) {
+		t.Errorf("grants are %s", r.body)
+	}
+	do(200, member, get, "/lake/namespaces/a/views/x", "")
+	root.want(201, post, grants, strings.Replace(grant, `"v"`, `"x"`, 1))
+	do(403, member, get, "/lake/namespaces/a/views/x", "")
+}
+
 func TestManage_RefusesWhatCannotBeMeant(t *testing.T) {
 	o := newOffice(t)
 	o.open("lake")

@@ -50,14 +50,18 @@ func (c *call) changeGrant(ctx context.Context, method, done string) error {
 	k := c.connectionFlags(fs)
 	k.warehouseFlag(fs)
 	role := fs.String("role", "", "`name` of the warehouse's role")
-	namespace := fs.String("namespace", "", "on this namespace: `a.b` or a JSON list; with --table its namespace")
+	namespace := fs.String("namespace", "", "on this namespace: `a.b` or a JSON list; with --table or --view its namespace")
 	table := fs.String("table", "", "on this table: `ns.table`, or its name when --namespace is given")
+	view := fs.String("view", "", "on this view: `ns.view`, or its name when --namespace is given")
 	args, err := c.parse(fs, 1, 1)
 	if err != nil {
 		return err
 	}
 	if *role == "" {
 		return wrongUsage("--role is missing")
+	}
+	if *table != "" && *view != "" {
+		return wrongUsage("a grant is on a table or on a view: give --table or --view")
 	}
 	warehouse, err := c.warehouseOf(k)
 	if err != nil {
@@ -68,6 +72,9 @@ func (c *call) changeGrant(ctx context.Context, method, done string) error {
 	case *table != "":
 		grant.Type = "table"
 		grant.Namespace, grant.Table, err = tableName(*table, *namespace)
+	case *view != "":
+		grant.Type = "view"
+		grant.Namespace, grant.View, err = tableName(*view, *namespace)
 	case *namespace != "":
 		grant.Type = "namespace"
 		grant.Namespace, err = namespaceLevels(*namespace)

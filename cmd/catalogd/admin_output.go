@@ -82,13 +82,13 @@ func tableName(argument, namespaceJSON string) (namespace []string, table string
 			return nil, "", err
 		}
 		if argument == "" {
-			return nil, "", wrongUsage("the table's name is empty")
+			return nil, "", wrongUsage("the name is empty")
 		}
 		return namespace, argument, nil
 	}
 	parts := strings.Split(argument, ".")
 	if len(parts) < 2 || slices.Contains(parts, "") {
-		return nil, "", wrongUsage("%q is not NAMESPACE.TABLE", argument)
+		return nil, "", wrongUsage("%q is not NAMESPACE.NAME", argument)
 	}
 	return parts[:len(parts)-1], parts[len(parts)-1], nil
 }
