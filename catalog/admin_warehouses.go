@@ -16,9 +16,9 @@ import (
 // WarehouseDraft is a warehouse about to be made.
 type WarehouseDraft struct {
 	Name       string
-	Location   string // base of new tables
-	Properties map[string]string
-	Storage    vending.Profile // without allowed locations: the base alone
+	Location   string            // base of new tables
+	Properties map[string]string // those that mean something are in options.go
+	Storage    vending.Profile   // without allowed locations: the base alone
 }
 
 // CreateWarehouse makes a warehouse on a storage that this server serves.
@@ -37,6 +37,11 @@ func (s *Service) createWarehouse(ctx context.Context, c Caller, d WarehouseDraf
 	if err != nil {
 		return Warehouse{}, fmt.Errorf("default-base-location: %w", err)
 	}
+	if err := checkOptions(d.Properties); err != nil {
+		return Warehouse{}, err
+	}
+	properties := maps.Clone(d.Properties)
+	folds, _ := takeFoldsNames(properties)
 	storage, err := s.checkStorage(location, d.Storage)
 	if err != nil {
 		return Warehouse{}, err
@@ -51,7 +56,7 @@ func (s *Service) createWarehouse(ctx context.Context, c Caller, d WarehouseDraf
 	f := s.fact(c, "create-warehouse", d.Name, uuid.Nil, newID())
 	f.Warehouse = f.Securable
 	w := Warehouse{
-		ID: f.Securable, Name: d.Name, Location: location, Properties: maps.Clone(d.Properties), Storage: storage,
+		ID: f.Securable, Name: d.Name, Location: location, Properties: properties, Storage: storage, FoldsNames: folds,
 		Version: 1, CreatedAt: f.At, UpdatedAt: f.At,
 	}
 	if err := s.Store.CreateWarehouse(ctx, w, f); err != nil {
@@ -167,7 +172,9 @@ func (s *Service) UpdateWarehouse(ctx context.Context, c Caller, name string, ch
 		}
 	}
 	if change.Properties != nil {
-		w.Properties = change.Properties
+		if w.Properties, err = checkNewOptions(w, change.Properties); err != nil {
+			return Warehouse{}, err
+		}
 	}
 	if change.Storage != nil {
 		if err := checkStorageChange(w.Storage, *change.Storage); err != nil {
@@ -183,6 +190,20 @@ func (s *Service) UpdateWarehouse(ctx context.Context, c Caller, name string, ch
 	}
 	w.Version, w.UpdatedAt = w.Version+1, f.At
 	return w, nil
+}
+
+// checkNewOptions gives the properties as they are kept. Whether names are folded may be said again, for clients that
+// send back what they read.
+func checkNewOptions(w Warehouse, properties map[string]string) (map[string]string, error) {
+	if err := checkOptions(properties); err != nil {
+		return nil, err
+	}
+	kept := maps.Clone(properties)
+	if folds, said := takeFoldsNames(kept); said && folds != w.FoldsNames {
+		return nil, fault.New(fault.BadRequest, "%s of a warehouse cannot be changed (it is %t): names that differ in case alone "+
+			"would become one, or be told apart by nobody who relied on it; make another warehouse", propertyFoldsNames, w.FoldsNames)
+	}
+	return kept, nil
 }
 
 func checkStorageChange(from, to vending.Profile) error {

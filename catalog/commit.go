@@ -174,7 +174,7 @@ func (s *Service) planCommit(ctx context.Context, c Caller, warehouse string, id
 	if !changed {
 		return stands, nil
 	}
-	if err := checkDocument(w, next, record.Location); err != nil {
+	if err := checkNextTable(w, base, next, record.Location); err != nil {
 		return plan[*commit.Document]{}, err
 	}
 	if err := checkReferences(r, next.Location(), record.Location); err != nil {

@@ -44,11 +44,13 @@ func (s *Service) createTable(ctx context.Context, c Caller, r CreateTableReques
 			return LoadedTable{}, nil, err
 		}
 	}
-	document, err := commit.Create(r.Body, commit.CreateStamp{Now: s.Now(), UUID: tableUUID.String(), Location: location})
+	document, err := commit.Create(r.Body, commit.CreateStamp{
+		Now: s.Now(), UUID: tableUUID.String(), Location: location, Presets: w.tablePresets(),
+	})
 	if err != nil {
 		return LoadedTable{}, nil, fmt.Errorf("create table %s: %w", id, err)
 	}
-	if err := checkDocument(w, document, location); err != nil {
+	if err := checkNewTable(w, document, location); err != nil {
 		return LoadedTable{}, nil, err
 	}
 	access := s.accessFor(res, res.Path(), r.Delegated)
@@ -232,11 +234,13 @@ func (s *Service) planCreate(ctx context.Context, c Caller, warehouse string, id
 	default:
 		location = defaultTableLocation(w, assigned)
 	}
-	document, err := commit.ApplyCreate(r, commit.CreateStamp{Now: s.Now(), UUID: assigned.String(), Location: location})
+	document, err := commit.ApplyCreate(r, commit.CreateStamp{
+		Now: s.Now(), UUID: assigned.String(), Location: location, Presets: w.tablePresets(),
+	})
 	if err != nil {
 		return plan[*commit.Document]{}, fmt.Errorf("create table %s: %w", id, err)
 	}
-	if err := checkDocument(w, document, location); err != nil {
+	if err := checkNewTable(w, document, location); err != nil {
 		return plan[*commit.Document]{}, err
 	}
 	if err := checkReferences(r, document.Location()); err != nil {

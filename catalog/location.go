@@ -10,34 +10,9 @@ import (
 	"catalogd/vending"
 )
 
-// steeringPrefixes are table properties that clients merge into their file layer's settings: whoever may set them
-// could send other people's readers to a store of his own.
-var steeringPrefixes = []string{"s3.", "client.", "gcs.", "adls.", "header.", "signer."}
-
-// steeringProperties are the same, as whole names.
-var steeringProperties = map[string]bool{
-	"io-impl": true, "py-io-impl": true, "token": true, "uri": true, "credential": true,
-}
-
 // locationProperties are table properties that send a writer's files somewhere.
 var locationProperties = []string{
 	"write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path",
-}
-
-// checkProperties refuses properties of tables and views that steer clients' file layers.
-func checkProperties(properties map[string]string) error {
-	for name := range properties {
-		lower := strings.ToLower(name)
-		refused := steeringProperties[lower]
-		for _, prefix := range steeringPrefixes {
-			refused = refused || strings.HasPrefix(lower, prefix)
-		}
-		if refused {
-			return fault.New(fault.BadRequest,
-				"property %q is refused: it would steer the storage access of everybody who reads it", name)
-		}
-	}
-	return nil
 }
 
 // checkLocation accepts a location that a client chose when it lies inside the warehouse's allowed locations. The

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -77,10 +78,14 @@ func (s *Service) planTransaction(ctx context.Context, c Caller, warehouse strin
 		}
 	}
 	var work []pending
-	for _, p := range plans {
-		if p.work != nil {
-			work = append(work, *p.work)
+	for i, p := range plans {
+		if p.work == nil {
+			continue
 		}
+		if slices.ContainsFunc(work, p.work.sameRow) { // spelled otherwise, where names are folded
+			return Warehouse{}, nil, namedTwice(changes[i].Ident)
+		}
+		work = append(work, *p.work)
 	}
 	return plans[0].warehouse, work, nil
 }
@@ -96,7 +101,7 @@ func checkTransaction(changes []TableChange) error {
 	for _, ch := range changes {
 		key := fmt.Sprintf("%q", ch.Ident)
 		if seen[key] {
-			return fault.New(fault.BadRequest, "table %s is named twice in one transaction", ch.Ident)
+			return namedTwice(ch.Ident)
 		}
 		seen[key] = true
 	}
@@ -146,3 +151,10 @@ func inParallel(n int, fn func(i int) error) []error {
 }
 
 var errNotBegun = fault.New(fault.Internal, "not begun: another table of the transaction had failed")
+
+func namedTwice(id Identifier) error {
+	return fault.New(fault.BadRequest, "table %s is named twice in one transaction", id)
+}
+
+// sameRow tells whether both changes are one table's.
+func (p pending) sameRow(other pending) bool { return p.change.Record.ID == other.change.Record.ID }

@@ -100,7 +100,9 @@ func (s *Service) createView(ctx context.Context, c Caller, r CreateViewRequest,
 			return LoadedView{}, err
 		}
 	}
-	v, err := commit.CreateView(r.Body, commit.CreateStamp{Now: s.Now(), UUID: viewUUID.String(), Location: location})
+	v, err := commit.CreateView(r.Body, commit.CreateStamp{
+		Now: s.Now(), UUID: viewUUID.String(), Location: location, Presets: w.viewPresets(),
+	})
 	if err != nil {
 		return LoadedView{}, fmt.Errorf("create view %s: %w", id, err)
 	}

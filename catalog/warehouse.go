@@ -32,6 +32,8 @@ type WarehouseConfig struct {
 	Warehouse Warehouse
 	Prefix    string
 	Vends     bool // credentials are vended on request
+	// Defaults and Overrides are what the warehouse's properties say to its clients; the server's own come on top.
+	Defaults, Overrides map[string]string
 }
 
 // LoadConfig finds a warehouse by name for any caller who is signed in. Without a name it answers the only one the
@@ -53,7 +55,10 @@ func (s *Service) LoadConfig(ctx context.Context, c Caller, warehouse string) (W
 		return WarehouseConfig{}, err
 	}
 	w := *res.Warehouse
-	return WarehouseConfig{Warehouse: w, Prefix: w.Prefix(), Vends: s.vends(w)}, nil
+	defaults, overrides := w.clientConfig()
+	return WarehouseConfig{
+		Warehouse: w, Prefix: w.Prefix(), Vends: s.vends(w), Defaults: defaults, Overrides: overrides,
+	}, nil
 }
 
 func (s *Service) onlyWarehouse(ctx context.Context, c Caller) (string, error) {
@@ -111,5 +116,5 @@ func (w Warehouse) isFile() bool { return strings.EqualFold(w.Storage.StorageTyp
 
 // verifiesMetadata says whether a load looks at the metadata file before it answers.
 func (w Warehouse) verifiesMetadata() bool {
-	return w.isFile() || strings.EqualFold(w.Properties["verify-metadata-on-load"], "true")
+	return w.isFile() || strings.EqualFold(w.Properties[propertyVerifyMetadata], "true")
 }

@@ -1,7 +1,6 @@
 package manage
 
 import (
-	"maps"
 	"net/http"
 
 	"catalogd/api"
@@ -34,8 +33,7 @@ type warehouseAnswer struct {
 }
 
 func newWarehouseAnswer(w catalog.Warehouse) warehouseAnswer {
-	properties := map[string]string{}
-	maps.Copy(properties, w.Properties)
+	properties := w.ShownProperties()
 	properties[baseLocation] = w.Location
 	return warehouseAnswer{
 		Type: internalType, Name: w.Name, entity: newEntity(properties, w.CreatedAt, w.UpdatedAt, w.Version), Storage: w.Storage,

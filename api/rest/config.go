@@ -30,11 +30,12 @@ func (h *handlers) loadConfig(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	result := configResult{
-		Defaults:    map[string]string{},
-		Overrides:   map[string]string{"prefix": config.Prefix},
+		Defaults:    config.Defaults,
+		Overrides:   config.Overrides,
 		Endpoints:   h.announced,
 		KeyLifetime: fmt.Sprintf("PT%dH", int(catalog.KeyLifetime.Hours())),
 	}
+	result.Overrides["prefix"] = config.Prefix
 	if config.Vends {
 		// Java clients send configured headers with each request, so they ask for credentials without being told to.
 		result.Defaults["header."+delegationHeader] = delegationVended

@@ -27,6 +27,7 @@ type CreateStamp struct {
 	Now      time.Time
 	UUID     string
 	Location string // used by ApplyCreate when the request sets none
+	Presets  Presets
 }
 
 // Properties that a create looks at.
@@ -103,6 +104,7 @@ func newDraft(version int, s CreateStamp) *draft {
 // Create makes the first metadata of a table, or of a staged one. Column ids are given anew from 1, partition field
 // ids from 1000, as Java's server does, so they may differ from the request's.
 func Create(r CreateRequest, s CreateStamp) (*Document, error) {
+	r.properties, r.Properties = s.Presets.over(r.properties), s.Presets.values(r.Properties)
 	version, err := formatVersionOf(r.Properties)
 	if err != nil {
 		return nil, err
@@ -283,13 +285,17 @@ func ApplyCreate(r Request, s CreateStamp) (*Document, error) {
 	if location, set := r.NewLocation(); set {
 		s.Location = location
 	}
-	version, err := createVersion(r)
+	version, err := createVersion(r, s.Presets)
 	if err != nil {
 		return nil, err
 	}
 	d := newDraft(version, s)
+	steps := []change{listed(s.Presets.Defaults)}
 	for _, u := range r.Updates {
-		if err := u.change.apply(d); err != nil {
+		steps = append(steps, u.change)
+	}
+	for _, c := range append(steps, listed(s.Presets.Overrides)) {
+		if err := c.apply(d); err != nil {
 			return nil, err
 		}
 	}
@@ -300,13 +306,13 @@ func ApplyCreate(r Request, s CreateStamp) (*Document, error) {
 }
 
 // createVersion gives the version to start with: that of the first upgrade-format-version, else of the property.
-func createVersion(r Request) (int, error) {
+func createVersion(r Request, p Presets) (int, error) {
 	for _, u := range r.Updates {
 		if version, is := u.change.(upgrade); is {
 			return formatVersionOf(map[string]string{formatVersionProperty: strconv.Itoa(int(version))})
 		}
 	}
-	return formatVersionOf(r.NewProperties())
+	return formatVersionOf(p.values(r.NewProperties()))
 }
 
 // complete fills in what a client may leave out: no spec means unpartitioned, no order unsorted, and what was added

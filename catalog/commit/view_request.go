@@ -217,7 +217,7 @@ func CreateView(r CreateViewRequest, s CreateStamp) (*View, error) {
 	version := r.version
 	version.id, version.schema = firstVersionID, noneAdded
 	for _, c := range []viewChange{
-		r.properties, setLocation(location), r.schema, addViewVersion{version: version}, setCurrentVersion(noneAdded),
+		s.Presets.over(r.properties), setLocation(location), r.schema, addViewVersion{version: version}, setCurrentVersion(noneAdded),
 	} {
 		if err := c.applyView(d); err != nil {
 			return nil, err

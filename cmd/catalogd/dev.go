@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -30,18 +31,20 @@ type devOptions struct {
 	location                string // of the warehouse; "" is a folder in the data folder
 	allowed                 stringList
 	storageConfig           string
+	properties              pairsFlag // of the warehouse
 	noWorker                bool
 }
 
 func (c *call) devOptions() (devOptions, Config, error) {
 	fs := c.newFlags()
-	var o devOptions
+	o := devOptions{properties: pairsFlag{}}
 	fs.StringVar(&o.data, "data", "./catalogd-data", "`folder` of everything that dev keeps")
 	fs.StringVar(&o.listen, "listen", "127.0.0.1:8181", "`host:port` of the API; port 0 takes a free one")
 	fs.StringVar(&o.opsListen, "ops-listen", "127.0.0.1:8182", "`host:port` of health and metrics; port 0 takes a free one")
 	fs.StringVar(&o.location, "warehouse-location", "", "base `url` of the warehouse's tables (default: file://DATA/warehouse)")
 	fs.Var(&o.allowed, "allowed-location", "further `url` that tables may use; may be given several times")
 	fs.StringVar(&o.storageConfig, "storage-config", "", "`file` with Polaris' storageConfigInfo as JSON, for an object store")
+	fs.Var(o.properties, "warehouse-property", "property `key=value` of the warehouse; may be given several times")
 	fs.BoolVar(&o.noWorker, "no-worker", false, "run no maintenance worker in this process")
 	if _, err := c.parse(fs, 0, 0); err != nil {
 		return o, Config{}, err
@@ -215,7 +218,8 @@ func (d *dev) makeRoot(ctx context.Context) error {
 	return nil
 }
 
-// makeWarehouse makes the warehouse at the first start and keeps its storage as the flags say.
+// makeWarehouse makes the warehouse at the first start and keeps its storage, and the properties that the flags name, as
+// the flags say.
 func (d *dev) makeWarehouse(ctx context.Context) error {
 	location, err := vending.CanonicalBase(d.location())
 	if err != nil {
@@ -228,7 +232,9 @@ func (d *dev) makeWarehouse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return d.ensureWarehouse(ctx, catalog.WarehouseDraft{Name: devWarehouse, Location: location, Storage: profile})
+	return d.ensureWarehouse(ctx, catalog.WarehouseDraft{
+		Name: devWarehouse, Location: location, Storage: profile, Properties: d.options.properties,
+	})
 }
 
 // profile reads --storage-config, or makes the smallest one, and adds the allowed locations.
@@ -261,19 +267,31 @@ func (d *dev) ensureWarehouse(ctx context.Context, want catalog.WarehouseDraft) 
 	case have.Location != want.Location:
 		return fmt.Errorf("the warehouse %s of this data folder is at %s, not at %s: its tables lie there; choose another folder by --data, or the old location by --warehouse-location",
 			want.Name, have.Location, want.Location)
-	case created || reflect.DeepEqual(have.Storage, want.Storage):
+	case created || reflect.DeepEqual(have.Storage, want.Storage) && holdsAll(have.ShownProperties(), want.Properties):
 		return nil
 	}
+	properties := have.ShownProperties()
+	maps.Copy(properties, want.Properties)
 	root, err := d.app.store.FindPrincipal(ctx, catalog.RootPrincipal)
 	if err != nil {
 		return fmt.Errorf("find the principal %s: %w", catalog.RootPrincipal, err)
 	}
 	caller := catalog.Caller{Principal: auth.Principal{ID: root.ID, Name: root.Name, Kind: root.Kind, Roles: auth.RoleScope{All: true}}}
 	_, err = d.app.service.UpdateWarehouse(ctx, caller, have.Name, catalog.WarehouseChange{
-		Update: catalog.Update{Version: have.Version, Properties: have.Properties}, Storage: &want.Storage,
+		Update: catalog.Update{Version: have.Version, Properties: properties}, Storage: &want.Storage,
 	})
 	if err != nil {
 		return fmt.Errorf("bring the warehouse %s up to date with the flags: %w", have.Name, err)
 	}
 	return nil
+}
+
+// holdsAll tells whether some properties are among others.
+func holdsAll(properties, some map[string]string) bool {
+	for name, value := range some {
+		if have, set := properties[name]; !set || have != value {
+			return false
+		}
+	}
+	return true
 }

@@ -1,0 +1,53 @@
+package catalog
+
+import (
+	"slices"
+	"strings"
+
+	"catalogd/internal/fault"
+)
+
+// steeringPrefixes are properties that clients merge into their file layer's settings: whoever may set them on a
+// table, or on a warehouse, could send other people's readers to a store of his own.
+var steeringPrefixes = []string{
+	"s3.", "client.", "gcs.", "adls.", "adlfs.", "oss.", "hdfs.", "hf.", "header.", "signer.",
+}
+
+// steeringProperties are the same, as whole names.
+var steeringProperties = []string{"io-impl", "py-io-impl", "token", "uri", "credential"}
+
+// sessionPrefixes and sessionProperties would, in a client's configuration, change whom it talks to, as whom, or what
+// code it runs; this server's own answers are among them.
+var sessionPrefixes = []string{"rest.", "auth.", "oauth2", "ssl", "hadoop.", "fs.", "lock.", "encryption.kms"}
+
+var sessionProperties = []string{
+	"prefix", "warehouse", "namespace-separator", "scope", "audience", "resource", "token-exchange-enabled", "type",
+}
+
+// steers tells whether a property would steer the storage access of whoever reads it. Case is no way around.
+func steers(name string) bool {
+	return named(name, steeringProperties, steeringPrefixes)
+}
+
+// takesOver tells whether a client that is given the property would talk to somebody else, or run other code. What
+// ends in -impl names a class to load.
+func takesOver(name string) bool {
+	return steers(name) || named(name, sessionProperties, sessionPrefixes) || strings.HasSuffix(strings.ToLower(name), "-impl")
+}
+
+func named(name string, names, prefixes []string) bool {
+	lower := strings.ToLower(strings.TrimSpace(name))
+	return slices.Contains(names, lower) ||
+		slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(lower, prefix) })
+}
+
+// checkProperties refuses properties of tables and views that steer clients' file layers.
+func checkProperties(properties map[string]string) error {
+	for name := range properties {
+		if steers(name) {
+			return fault.New(fault.BadRequest,
+				"property %q is refused: it would steer the storage access of everybody who reads the table or view", name)
+		}
+	}
+	return nil
+}
