@@ -1,4 +1,5 @@
-// Package commit is the commit engine: pure functions from metadata JSON and a request to new metadata JSON.
+// Package commit is the commit engine of tables and views: pure functions from metadata JSON and a request to new
+// metadata JSON.
 //
 // It works on the document's text. Members that no update touches are copied byte by byte, so unknown fields survive
 // at every level; snapshots are spliced in and out as text; only the small parts (schemas, specs, orders, refs,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
 
 	"catalogd/internal/fault"
 )
@@ -169,6 +170,16 @@ func (v *View) readLog(o object) error {
 
 // JSON gives the document's text.
 func (v *View) JSON() []byte { return v.text }
+
+// IndexBytes tells about how much memory the view holds beside its text.
+func (v *View) IndexBytes() int {
+	members := cap(v.members) + cap(v.properties)
+	for i := range v.versions {
+		members += cap(v.versions[i].o)
+	}
+	return int(unsafe.Sizeof(*v)) + members*int(unsafe.Sizeof(member{})) + cap(v.schemas)*int(unsafe.Sizeof(part{})) +
+		cap(v.versions)*int(unsafe.Sizeof(viewVersion{})) + cap(v.log)*int(unsafe.Sizeof(viewLogEntry{}))
+}
 
 // UUID gives view-uuid as written.
 func (v *View) UUID() string { return v.uuid }

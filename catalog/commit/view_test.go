@@ -305,3 +305,16 @@ func TestView_TimeIsTheStamps(t *testing.T) {
 		}
 	}
 }
+
+// TestView_IndexIsCounted keeps the cache's account honest: what a view holds grows with its versions.
+func TestView_IndexIsCounted(t *testing.T) {
+	few := plainView(t)
+	many := few
+	for i := 3; i < 10; i++ {
+		many = commitOnView(t, many, replaceBy(i, "spark-sql", fmt.Sprint(i))...)
+	}
+	perVersion := (many.IndexBytes() - few.IndexBytes()) / 7
+	if few.IndexBytes() < 1000 || perVersion < 300 || perVersion > 3000 {
+		t.Errorf("%d bytes, and %d for each further version", few.IndexBytes(), perVersion)
+	}
+}
