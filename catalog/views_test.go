@@ -2,6 +2,8 @@ package catalog_test
 
 import (
 	"fmt"
+	"strings"
+	"sync"
 	"testing"
 
 	"catalogd/catalog"
@@ -35,6 +37,10 @@ func (b *bench) replaceView(name, body string) (catalog.LoadedView, error) {
 	}
 	return b.ReplaceView(ctx, system, catalog.ReplaceViewRequest{Warehouse: "w", Ident: id(name), Change: change})
 }
+
+const viewReplace = `{"updates":[{"action":"add-view-version","view-version":{"version-id":1,"schema-id":0,"timestamp-ms":1,"summary":{},` +
+	`"default-namespace":["a"],"representations":[{"type":"sql","sql":"SELECT 1","dialect":"spark"}]}},` +
+	`{"action":"set-current-view-version","view-version-id":-1}]}`
 
 const viewProperty = `{"updates":[{"action":"set-properties","updates":{"k":"v"}}]}`
 
@@ -75,6 +81,75 @@ func TestField_C066_ViewsAreLoadedWithoutTheStorage(t *testing.T) {
 	}
 	if len(calls) != 1 || calls[0] != "WriteMetadata" {
 		t.Errorf("a replace did %q", calls)
+	}
+}
+
+// Replaces on several servers lose races against each other and are tried again: each that was acknowledged is in the
+// history once, in a line, and no attempt has left a file.
+func TestViews_ReplacesOnSeveralServersAllLand(t *testing.T) {
+	const servers, writers = 4, 16
+	b := newBench(t)
+	b.mustCreateView("v")
+	if _, err := b.replaceView("v", `{"updates":[{"action":"set-properties","updates":{"version.history.num-entries":"100"}}]}`); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for n := range servers {
+		server := *b
+		server.Service = b.start()
+		for i := range writers / servers {
+			all.Go(func() {
+				sql := strings.Replace(viewReplace, "SELECT 1", fmt.Sprintf("SELECT 'writer %d of server %d'", i, n), 1)
+				if _, err := server.replaceView("v", sql); err != nil {
+					t.Errorf("writer %d of server %d: %v", i, n, err)
+				}
+			})
+		}
+	}
+	all.Wait()
+	loaded, err := b.start().LoadView(ctx, system, "w", id("v"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range servers {
+		for i := range writers / servers {
+			if times := strings.Count(string(loaded.Metadata), fmt.Sprintf("SELECT 'writer %d of server %d'", i, n)); times != 1 {
+				t.Errorf("writer %d of server %d is there %d times", i, n, times)
+			}
+		}
+	}
+	if loaded.View.CurrentVersionID() != writers+1 {
+		t.Errorf("the current version is %d", loaded.View.CurrentVersionID())
+	}
+	if files := b.files.Files(); len(files) != writers+2 || !strings.Contains(loaded.MetadataLocation, "/000"+fmt.Sprint(writers+1)+"-") {
+		t.Errorf("%d files, the last at %s", len(files), loaded.MetadataLocation)
+	}
+}
+
+// A replace that meets a drop ends as one of both happened first, and leaves nothing behind when it was the drop.
+func TestViews_ReplaceAgainstDrop(t *testing.T) {
+	for range 20 {
+		b := newBench(t)
+		b.mustCreateView("v")
+		other := b.start()
+		var all sync.WaitGroup
+		var replaced error
+		all.Go(func() { _, replaced = b.replaceView("v", viewProperty) })
+		all.Go(func() {
+			if err := other.DropView(ctx, system, "w", id("v")); err != nil {
+				t.Error(err)
+			}
+		})
+		all.Wait()
+		files := 2
+		if replaced != nil {
+			wantKind(t, replaced, fault.NoSuchView)
+			files = 1
+		}
+		if got := b.files.Files(); len(got) != files {
+			t.Errorf("replaced: %v; files %q", replaced, got)
+		}
+		b.mustCreate("v") // the name is free
 	}
 }
 

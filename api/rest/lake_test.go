@@ -131,6 +131,22 @@ func (l *lake) letOnlyOn(t *testing.T, name string, privilege authz.Privilege, k
 	}
 }
 
+// grantMore gives a principal of letOnlyOn one more privilege, on a table of the namespace a.
+func (l *lake) grantMore(t *testing.T, name string, privilege authz.Privilege, table string) {
+	t.Helper()
+	res, err := l.store.Resolve(t.Context(), catalog.Lookup{Warehouse: "lake", Namespace: catalog.Namespace{"a"}, Table: table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	role, err := l.store.FindRole(t.Context(), res.Warehouse.ID, name+"s")
+	if err == nil {
+		err = l.store.AddGrant(t.Context(), role, catalog.RoleGrant{Privilege: privilege, Kind: authz.Table, ID: res.Table.ID}, fact("add-grant"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // fakeVendor vends keys that say what they are for.
 type fakeVendor struct{}
 

@@ -509,6 +509,43 @@ func TestTrap02_LostAnswersOfViewsAreSettled(t *testing.T) {
 	}
 }
 
+func TestField_C052_ListsAreFilteredBeforeTheyArePaged(t *testing.T) {
+	const tables, visible = 300, 5
+	l := newLake(t)
+	d := l.door
+	d.mustCreateNamespace(t, "a")
+	for i := range tables {
+		d.mustCreateTable(t, "a", fmt.Sprintf("t%03d", i))
+	}
+	var want []string
+	for i := tables - visible; i < tables; i++ {
+		want = append(want, fmt.Sprintf("t%03d", i))
+		if i == tables-visible {
+			l.letOnlyOn(t, "few", authz.TableReadProperties, authz.Table, want[0])
+		} else {
+			l.grantMore(t, "few", authz.TableList, want[len(want)-1])
+		}
+	}
+	for _, size := range []int{30, visible, 2, 1} {
+		var seen []string
+		pages := 0
+		for token, more := "", true; more; pages++ {
+			a := d.as("few").expect(t, "GET", fmt.Sprintf("%s/a/tables?pageToken=%s&pageSize=%d", namespacesOfLake, token, size), "", 200, "")
+			list, _ := a.json()["identifiers"].([]any)
+			for _, id := range list {
+				seen = append(seen, id.(map[string]any)["name"].(string))
+			}
+			token, more = a.json()["next-page-token"].(string)
+		}
+		if !slices.Equal(seen, want) || pages != (visible+size-1)/size {
+			t.Errorf("by %d: %q in %d pages", size, seen, pages)
+		}
+	}
+	if names := d.as("few").names(t, "/a/views"); len(names) != 0 {
+		t.Errorf("views %q", names)
+	}
+}
+
 func TestViews_ListsArePaged(t *testing.T) {
 	d := newLake(t).door
 	d.mustCreateNamespace(t, "a")
