@@ -27,6 +27,7 @@ var wireErrors = map[fault.Kind]wireError{
 	fault.NoSuchNamespace:   {status: 404, name: "NoSuchNamespaceException"},
 	fault.NoSuchTable:       {status: 404, name: "NoSuchTableException"},
 	fault.NoSuchView:        {status: 404, name: "NoSuchViewException"},
+	fault.NoSuchFunction:    {status: 404, name: "NoSuchFunctionException"},
 	fault.NotFound:          {status: 404, name: "NotFoundException"},
 	fault.FileNotFound:      {status: 404, name: "NotFoundException"},
 	fault.AlreadyExists:     {status: 409, name: "AlreadyExistsException"},

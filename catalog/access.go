@@ -162,6 +162,15 @@ func (s *Service) AuthorizeTable(
 	return *res.Warehouse, *res.Table, nil
 }
 
+// AuthorizePlace requires a privilege on a namespace or, where that is gone, on what it was in.
+func (s *Service) AuthorizePlace(ctx context.Context, c Caller, warehouse string, ns Namespace, wanted authz.Privilege) error {
+	res, err := s.resolve(ctx, c, Lookup{Warehouse: warehouse, Namespace: ns})
+	if err != nil {
+		return err
+	}
+	return s.require(ctx, c, res, res.Path(), need{"maintain", ns.String(), wanted})
+}
+
 // fact begins the record of a mutation.
 func (s *Service) fact(c Caller, operation, subject string, warehouse, securable uuid.UUID) Fact {
 	return Fact{

@@ -183,6 +183,7 @@ func (s *Service) planCommit(ctx context.Context, c Caller, warehouse string, id
 	stands.work = s.swap(c, "commit-table", w, record, next)
 	stands.work.change.Maintenance = maintenanceFlag(next)
 	stands.work.change.Record.FormatVersion = next.FormatVersion()
+	stands.work.change.Outdated = outdated(base, next)
 	stands.document = next
 	return stands, nil
 }
@@ -287,12 +288,7 @@ func (s *Service) writeAndMove(ctx context.Context, w Warehouse, work []pending,
 	// One fact of the transaction carries the outcome. A transaction of several tables answers nothing, so it does
 	// not matter whose it is.
 	changes[0].Fact = remember(changes[0].Fact, tableOutcome(changes[0].Record))
-	err := s.Store.CommitPointers(ctx, changes, fence)
-	if fault.Is(err, fault.CommitUnknown) {
-		err = s.settle(ctx, changes[0].Fact.ID, err)
-	}
-	crash.Point("commit-after-pointer")
-	if err != nil {
+	if err := s.movePointers(ctx, changes, fence); err != nil {
 		if !fault.Is(err, fault.CommitUnknown) {
 			s.removeFiles(ctx, w, work)
 		}
@@ -339,6 +335,16 @@ func (s *Service) writeFile(ctx context.Context, w Warehouse, p *pending) error 
 	crash.Point("commit-after-metadata")
 	p.change.Packed = deflate.Pack(p.document.JSON())
 	return nil
+}
+
+// movePointers commits changes whose files are there. Only fault.CommitUnknown leaves it open whether they landed.
+func (s *Service) movePointers(ctx context.Context, changes []PointerChange, fence Fence) error {
+	err := s.Store.CommitPointers(ctx, changes, fence)
+	if fault.Is(err, fault.CommitUnknown) {
+		err = s.settle(ctx, changes[0].Fact.ID, err)
+	}
+	crash.Point("commit-after-pointer")
+	return err
 }
 
 // checkPlaces refuses locations that overlap somebody else's before anything is written there; the transaction holds

@@ -17,7 +17,16 @@ const metadataTextMax = 256 << 20
 
 // document gives a table's metadata.
 func (s *Service) document(ctx context.Context, w Warehouse, record TableRecord) (*commit.Document, error) {
-	return current(ctx, s, w, record, commit.Parse)
+	return current(ctx, s, w, record, record.parseTable)
+}
+
+// parseTable is commit.Parse for the table's own file. A registered v1 table may have no uuid in it; the row has one.
+func (r TableRecord) parseTable(text []byte) (*commit.Document, error) {
+	d, err := commit.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return d.WithUUID(r.UUID.String())
 }
 
 // current gives the metadata of a table or a view: from memory, else from the copy beside its pointer, else from the

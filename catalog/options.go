@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"catalogd/catalog/commit"
 	"catalogd/internal/fault"
@@ -74,6 +75,12 @@ func checkOptions(properties map[string]string) error {
 	for _, name := range []string{propertyFoldsNames, propertyVerifyMetadata} {
 		if value, set := properties[name]; set && value != "true" && value != "false" {
 			return fault.New(fault.BadRequest, "warehouse property %s=%q is refused: it is true or false", name, value)
+		}
+	}
+	if text, set := properties[purgeDelayProperty]; set {
+		if seconds, err := strconv.ParseInt(text, 10, 64); err != nil || seconds < 0 || seconds > int64(purgeDelayMax/time.Second) {
+			return fault.New(fault.BadRequest, "warehouse property %s=%q is refused: it is a number of seconds from 0 to %d",
+				purgeDelayProperty, text, int64(purgeDelayMax/time.Second))
 		}
 	}
 	return checkFormatOptions(properties)

@@ -81,7 +81,18 @@ type TableDrop struct {
 	Kind           Kind
 	Ident          Identifier
 	PurgeRequested bool
-	Fact           Fact
+	Purge          PurgeJob // added when a purge of a table is requested
+	// Unregistered gives the table up: whoever registers it next, wherever, gets its location.
+	Unregistered bool
+	// At, unless "", is the metadata location that must still be current, else fault.CommitRace.
+	At   string
+	Fact Fact
+}
+
+// PurgeJob is the job that removes a dropped table's files.
+type PurgeJob struct {
+	ID    uuid.UUID
+	Delay time.Duration // before it may begin
 }
 
 // StagedTable remembers a staged create until its commit, so that its credentials can be refreshed.
@@ -113,7 +124,8 @@ type TableStore interface {
 	// RenameTable: fault.AlreadyExists when a table or view has the name. To its own name is no change and leaves no fact
 	// but its Outcome.
 	RenameTable(ctx context.Context, r TableRename) error
-	// DropTable keeps the location reserved; a table or view of the same name may take it.
+	// DropTable keeps the location reserved; a table or view of the same name may take it, and so may the table
+	// itself when it is registered again in its namespace, or anywhere when it was unregistered.
 	DropTable(ctx context.Context, d TableDrop) error
 	// StageTable remembers a staged create and reserves its location (fault.BadRequest on overlap, as below).
 	StageTable(ctx context.Context, s StagedTable) error
@@ -132,6 +144,11 @@ type PointerChange struct {
 	OldLocation string
 	// Packed is the text of the new metadata file, to be kept beside the pointer; the zero value keeps nothing.
 	Packed deflate.Packed
+	// Registered tells that the metadata file was there before: the location may be that of a dropped table with the
+	// record's uuid, unless its purge has begun. fault.Busy while housekeeping is removing that very file.
+	Registered bool
+	// Outdated are metadata files that the table does not name any more and that may be removed after the grace period.
+	Outdated []string
 	// Maintenance is the state of catalogd.maintenance.enabled in the new properties (nil: not set there).
 	Maintenance *bool
 	Fact        Fact
@@ -198,6 +215,3 @@ type Clock func() time.Time
 
 // MetricsStore keeps clients' reports.
 type MetricsStore interface{}
-
-// UpkeepStore keeps which metadata files are outdated and may go.
-type UpkeepStore interface{}

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"catalogd/authz"
-	"catalogd/catalog/commit"
 	"catalogd/internal/fault"
 )
 
@@ -40,7 +39,7 @@ func (s *Service) LoadTable(ctx context.Context, c Caller, r LoadTableRequest) (
 	if slices.Contains(r.IfNoneMatch, tag) {
 		return LoadedTable{ETag: tag, NotModified: true}, nil
 	}
-	document, entry, err := currentEntry(ctx, s, w, record, commit.Parse)
+	document, entry, err := currentEntry(ctx, s, w, record, record.parseTable)
 	if err != nil {
 		return LoadedTable{}, err
 	}
@@ -56,7 +55,7 @@ func (s *Service) LoadTable(ctx context.Context, c Caller, r LoadTableRequest) (
 	return loaded, err
 }
 
-// DropTableRequest names a table to drop. Purge is recorded; files are removed by no one yet.
+// DropTableRequest names a table to drop. Purge asks for the removal of its files, which a worker does later.
 type DropTableRequest struct {
 	Warehouse string
 	Ident     Identifier
@@ -82,7 +81,12 @@ func (s *Service) dropTable(ctx context.Context, c Caller, r DropTableRequest) e
 	}
 	f := remember(s.fact(c, "drop-table", r.Ident.String(), res.Warehouse.ID, res.Table.ID), Outcome{})
 	f.Details = map[string]any{"purge-requested": r.Purge, "table-uuid": res.Table.UUID.String()}
-	err = s.Store.DropTable(ctx, TableDrop{ID: res.Table.ID, Kind: KindTable, Ident: r.Ident, PurgeRequested: r.Purge, Fact: f})
+	drop := TableDrop{ID: res.Table.ID, Kind: KindTable, Ident: r.Ident, PurgeRequested: r.Purge, Fact: f}
+	if r.Purge {
+		drop.Purge = PurgeJob{ID: newID(), Delay: purgeDelay(*res.Warehouse)}
+		f.Details["purge-job"] = drop.Purge.ID.String()
+	}
+	err = s.Store.DropTable(ctx, drop)
 	if err != nil {
 		return fmt.Errorf("drop table %s: %w", r.Ident, err)
 	}

@@ -70,6 +70,7 @@ type Outcome struct {
 	Conflicts     int64            `json:"conflicts"`      // commits that had to be rebased
 	SnapshotID    int64            `json:"snapshot_id,omitempty"`
 	FilesSkipped  map[string]int64 `json:"files_skipped,omitempty"` // by reason
+	FilesRemoved  int64            `json:"files_removed,omitempty"` // by a purge
 }
 
 // Job is a row of work on one table.
@@ -93,6 +94,8 @@ type Job struct {
 	CreatedAt   time.Time
 	StartedAt   time.Time // zero while queued
 	FinishedAt  time.Time // zero while open
+	// DroppedFrom is the namespace of a table that was dropped before the job was made; nil for other jobs.
+	DroppedFrom catalog.Namespace
 }
 
 // Lease gives what fences this claim of the job.
@@ -139,8 +142,6 @@ const (
 	LeaseDuration = 30 * time.Second
 	// heartbeatEvery leaves two misses before the lease ends.
 	heartbeatEvery = 10 * time.Second
-	// attemptsMax bounds claims of one job: a job that kills its worker must not do so for ever.
-	attemptsMax = 3
 	// jobsListedMax bounds the list of last jobs in answers.
 	jobsListedMax = 20
 )

@@ -10,6 +10,7 @@ import (
 
 	"catalogd/authz"
 	"catalogd/catalog"
+	"catalogd/catalog/commit"
 	"catalogd/vending"
 )
 
@@ -19,6 +20,13 @@ type Tables interface {
 	CommitTable(ctx context.Context, c catalog.Caller, r catalog.CommitTableRequest) (catalog.LoadedTable, error)
 	// AuthorizeTable gives the table's rows when the caller holds the privilege on it.
 	AuthorizeTable(ctx context.Context, c catalog.Caller, warehouse string, ident catalog.Identifier, p authz.Privilege) (catalog.Warehouse, catalog.TableRecord, error)
+	// AuthorizePlace is nil when the caller holds the privilege on the namespace, or, where that is gone, on what it
+	// was in.
+	AuthorizePlace(ctx context.Context, c catalog.Caller, warehouse string, ns catalog.Namespace, p authz.Privilege) error
+	// LoadDropped gives a dropped table and its metadata: fault.NotFound when it is gone or back.
+	LoadDropped(ctx context.Context, c catalog.Caller, id uuid.UUID) (catalog.DroppedTable, *commit.Document, error)
+	// RemoveOutdated removes metadata files whose grace has passed, up to a limit, and tells how many it looked at.
+	RemoveOutdated(ctx context.Context, c catalog.Caller, limit int) (int, error)
 }
 
 // Files reads and writes one table's files, with credentials narrowed to that table.
@@ -67,8 +75,29 @@ type Finish struct {
 	Layout *LayoutRecord
 	// Kept are files that the table names now: they are the table's and no longer recorded as the job's.
 	Kept []string
+	// Dropped says what becomes of the dropped table that a purge was about.
+	Dropped DroppedFate
 	// LookAfter, when not 0, makes an automatic look at the table due after that time, dirty or not.
 	LookAfter time.Duration
+}
+
+// DroppedFate is what becomes of a dropped table.
+type DroppedFate string
+
+// The fates. Without one the table stays as it is: its purge has begun, and its place is reserved.
+const (
+	DroppedForgotten DroppedFate = "forgotten" // its files are gone and its place is free
+	DroppedKept      DroppedFate = "kept"      // no file was touched: it can be registered again
+)
+
+// Purges fences purges.
+type Purges interface {
+	// BeginPurge marks the purge of the job's dropped table as begun: from now on it cannot be registered again. False
+	// when the table is not there any more.
+	BeginPurge(ctx context.Context, l Lease) (begun bool, err error)
+	// ConfirmPurge tells whether the dropped table still has the location, and gives the keys of the locations in it
+	// or around it that are somebody else's.
+	ConfirmPurge(ctx context.Context, l Lease, location string) (neighbours []string, held bool, err error)
 }
 
 // Release gives a job back.
@@ -142,5 +171,6 @@ type Store interface {
 	JobQueue
 	JobFiles
 	JobReader
+	Purges
 	TableStates
 }

@@ -64,6 +64,7 @@ type Worker struct {
 	log    *slog.Logger
 
 	mu     sync.Mutex
+	housed time.Time               // when the last housekeeping began
 	cancel context.CancelCauseFunc // nil while not started
 	loops  sync.WaitGroup
 	spill  string
@@ -178,6 +179,7 @@ func (w *Worker) RunOnce(ctx context.Context) (Did, error) {
 	if err := w.lookAtDue(ctx, &did); err != nil {
 		return did, err
 	}
+	w.keepHouse(ctx)
 	claim, err := w.env.store.ClaimJob(ctx, w.config.Name)
 	if err != nil || claim == nil {
 		return did, err
@@ -249,6 +251,17 @@ type cleaner interface {
 	removeOwn(ctx context.Context, keep map[string]bool)
 }
 
+// task is one claim of a job at work.
+type task interface {
+	cleaner
+	// run works until the job has an end. An error means that it has none yet.
+	run(ctx context.Context) (Finish, error)
+	// giveUp ends a job that has had its attempts, after settling what the last one left.
+	giveUp(ctx context.Context) (Finish, error)
+	// figures gives the outcome so far.
+	figures() Outcome
+}
+
 // execute runs the job. The cleaner is nil when nothing was written. A defect that panics ends the attempt and not the
 // server; where it happened nobody knows, so it counts as an unknown outcome and nothing is removed here.
 func (w *Worker) execute(ctx context.Context, claim *Claim) (end Finish, files cleaner, err error) {
@@ -258,36 +271,45 @@ func (w *Worker) execute(ctx context.Context, claim *Claim) (end Finish, files c
 			end, files, err = Finish{}, nil, fmt.Errorf("%w: defect in the server: %v", errUnknown, cause)
 		}
 	}()
-	if claim.Table == nil {
+	kind, known := rowOf(claim.Job.Kind)
+	if !known {
+		return Finish{}, nil, fault.New(fault.Unsupported, "this worker does not know jobs of kind %q", claim.Job.Kind)
+	}
+	if claim.Table == nil && kind.needsTable {
 		return Finish{State: Failed, Outcome: claim.Job.Outcome, Reason: Reason{CodeTableGone, "the table was dropped"}}, nil, nil
 	}
-	if claim.Job.Attempts > attemptsMax {
+	work := kind.begin(w, claim)
+	if claim.Job.Attempts > kind.attemptsMax {
 		// One more claim than attempts: only to clear away what the last one left.
-		return w.giveUp(ctx, claim)
+		end, err = work.giveUp(ctx)
+		return end, work, err
 	}
-	c := w.compaction(claim)
-	end, err = c.run(ctx)
-	if err != nil {
-		end.Outcome = c.outcome
+	if end, err = work.run(ctx); err != nil {
+		end.Outcome = work.figures()
 	}
-	return end, c, err
+	return end, work, err
 }
 
+func (c *compaction) figures() Outcome { return c.outcome }
+
 // giveUp ends a job that has had its attempts, after settling what the last one left.
-func (w *Worker) giveUp(ctx context.Context, claim *Claim) (Finish, cleaner, error) {
-	c := w.compaction(claim)
+func (c *compaction) giveUp(ctx context.Context) (Finish, error) {
 	if err := c.load(ctx); err != nil {
-		return Finish{}, c, err
+		return Finish{}, err
 	}
 	if end, done, err := c.recover(ctx); err != nil || done {
-		return end, c, err
+		return end, err
 	}
-	last := claim.Job.Reason.Message
+	return Finish{State: Failed, Outcome: c.job.Outcome, Reason: attemptsOver(c.job), LookAfter: failedLookDelay}, nil
+}
+
+// attemptsOver says why a job that kept losing its workers is not tried again.
+func attemptsOver(j Job) Reason {
+	last := j.Reason.Message
 	if last == "" {
 		last = "the worker stopped each time without a word: perhaps it ran out of memory or disk"
 	}
-	return Finish{State: Failed, Outcome: claim.Job.Outcome, Reason: Reason{CodeAttempts,
-		fmt.Sprintf("given up after %d attempts; the last: %s", attemptsMax, last)}, LookAfter: failedLookDelay}, c, nil
+	return Reason{CodeAttempts, fmt.Sprintf("given up after %d attempts; the last: %s", j.Attempts-1, last)}
 }
 
 func (w *Worker) compaction(claim *Claim) *compaction {
@@ -309,7 +331,7 @@ func (w *Worker) settle(ctx context.Context, claim *Claim, end Finish, files cle
 	}
 	if errors.Is(err, errUnknown) {
 		// Whoever claims the job next has a higher epoch, so the commit has landed by then or never will. That claim
-		// may be one more than attemptsMax: it only settles.
+		// may be one more than the kind's attempts: it only settles.
 		return w.release(call, claim, Release{Delay: retryDelayMin, Reason: Reason{CodeError, err.Error()}})
 	}
 	// Every other error is certain: nothing of this claim was committed, and this claim's names are its own.
@@ -348,7 +370,7 @@ func explain(err error) string {
 
 // again gives a failed job back while it has attempts left, else ends it.
 func (w *Worker) again(ctx context.Context, claim *Claim, why Reason, delay time.Duration) (State, Reason) {
-	if claim.Job.Attempts < attemptsMax {
+	if kind, known := rowOf(claim.Job.Kind); known && claim.Job.Attempts < kind.attemptsMax {
 		return w.release(ctx, claim, Release{Delay: delay, Reason: why})
 	}
 	why.Message = fmt.Sprintf("%s (%d attempts)", why.Message, claim.Job.Attempts)

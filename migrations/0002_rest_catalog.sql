@@ -59,7 +59,9 @@ CREATE TABLE outdated_metadata (
     warehouse_id      uuid NOT NULL REFERENCES warehouses ON DELETE CASCADE,
     table_id          uuid NOT NULL,
     location          text NOT NULL,               -- of the table: nothing outside it is ever removed
-    delete_after      timestamptz NOT NULL
+    delete_after      timestamptz NOT NULL,
+    claimed_until     timestamptz,                 -- somebody is removing it
+    attempts          integer NOT NULL DEFAULT 0
 );
 CREATE INDEX outdated_metadata_due ON outdated_metadata (delete_after);
 
@@ -103,6 +105,13 @@ CREATE CONSTRAINT TRIGGER catalog_role_members_move_epoch AFTER INSERT OR UPDATE
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION move_access_epoch();
 CREATE CONSTRAINT TRIGGER grants_move_epoch AFTER INSERT OR UPDATE OR DELETE ON grants
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION move_access_epoch();
+-- An unregistered table's location is kept for a while, for nobody but the same table. What a purge has begun with is
+-- beyond help: it cannot be registered again.
+ALTER TABLE dropped_tables ADD COLUMN unregistered_until timestamptz; -- NULL: it was dropped
+ALTER TABLE dropped_tables ADD COLUMN purge_started_at timestamptz;
+
+-- Of a job on a dropped table: where the table was, which decides who may see the job.
+ALTER TABLE jobs ADD COLUMN dropped_from text[];
 
 -- +goose Down
 SELECT 1;

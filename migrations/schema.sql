@@ -59,6 +59,8 @@ CREATE TABLE dropped_tables (
     purge_requested boolean NOT NULL,
     dropped_at timestamp with time zone NOT NULL,
     ident_key text[] COLLATE "C",
+    unregistered_until timestamp with time zone,
+    purge_started_at timestamp with time zone,
     CONSTRAINT dropped_tables_pkey PRIMARY KEY (id),
     CONSTRAINT dropped_tables_warehouse_id_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE CASCADE
 );
@@ -131,6 +133,7 @@ CREATE TABLE jobs (
     created_at timestamp with time zone NOT NULL,
     started_at timestamp with time zone,
     finished_at timestamp with time zone,
+    dropped_from text[],
     CONSTRAINT jobs_pkey PRIMARY KEY (id)
 );
 CREATE INDEX jobs_claim ON jobs USING btree (not_before) WHERE (state = ANY (ARRAY['queued'::text, 'running'::text]));
@@ -185,6 +188,8 @@ CREATE TABLE outdated_metadata (
     table_id uuid NOT NULL,
     location text NOT NULL,
     delete_after timestamp with time zone NOT NULL,
+    claimed_until timestamp with time zone,
+    attempts integer NOT NULL DEFAULT 0,
     CONSTRAINT outdated_metadata_pkey PRIMARY KEY (metadata_location),
     CONSTRAINT outdated_metadata_warehouse_id_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE CASCADE
 );

@@ -38,6 +38,9 @@ func (s *Store) CommitPointers(ctx context.Context, changes []catalog.PointerCha
 		if err := holdFence(ctx, tx, fence); err != nil {
 			return err
 		}
+		if err := keepRegistered(ctx, tx, ordered); err != nil {
+			return err
+		}
 		return movePointers(ctx, tx, ordered)
 	})
 }
@@ -69,7 +72,7 @@ func reserveForCommit(ctx context.Context, tx pgx.Tx, changes []catalog.PointerC
 		wanted = append(wanted, reservation{
 			warehouse: c.WarehouseID, location: c.Record.Location, kind: ownerTable, owner: c.Record.ID,
 			ident: c.Record.Ident, tableUUID: c.Record.UUID, principal: c.Fact.Caller.Principal.ID,
-			staged: c.StagedUUID,
+			staged: c.StagedUUID, registers: c.Registered,
 		})
 	}
 	return reserve(ctx, tx, wanted)
@@ -140,6 +143,7 @@ func movePointers(ctx context.Context, tx pgx.Tx, changes []catalog.PointerChang
 			batch.Queue(sqlMarkForMaintenance, args)
 		}
 		queueMetadata(batch, c)
+		queueOutdated(batch, c)
 		if err := queueFact(batch, c.Fact); err != nil {
 			return err
 		}

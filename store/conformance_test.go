@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -140,4 +141,41 @@ func (s *backdoorStore) Replica(t testing.TB) catalog.Store {
 func (s *backdoorStore) LapseStaged(t testing.TB, staged uuid.UUID) {
 	t.Helper()
 	s.execute(t, `UPDATE staged_tables SET expires_at = now() - interval '3 days' WHERE table_uuid = @id`, pgx.NamedArgs{"id": staged})
+}
+
+func (s *backdoorStore) LapseDropped(t testing.TB, dropped uuid.UUID) {
+	t.Helper()
+	s.execute(t, `UPDATE dropped_tables SET unregistered_until = unregistered_until - interval '3 days' WHERE id = @id`,
+		pgx.NamedArgs{"id": dropped})
+}
+
+func (s *backdoorStore) MarkPurging(t testing.TB, dropped uuid.UUID) {
+	t.Helper()
+	s.execute(t, `UPDATE dropped_tables SET purge_started_at = now() WHERE id = @id`, pgx.NamedArgs{"id": dropped})
+}
+
+func (s *backdoorStore) PurgeOf(t testing.TB, dropped uuid.UUID) (job catalog.PurgeJob, found bool) {
+	t.Helper()
+	var seconds float64
+	err := s.InTx(context.Background(), func(tx pgx.Tx) error {
+		err := tx.QueryRow(context.Background(), `
+SELECT id, extract(epoch FROM not_before - created_at)::double precision FROM jobs
+WHERE table_id = @id AND kind = 'purge' AND state = 'queued' AND dropped_from IS NOT NULL`,
+			pgx.NamedArgs{"id": dropped}).Scan(&job.ID, &seconds)
+		if noRows(err) {
+			return nil
+		}
+		found = err == nil
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job.Delay = time.Duration(seconds * float64(time.Second))
+	return job, found
+}
+
+func (s *backdoorStore) LapseOutdated(t testing.TB) {
+	t.Helper()
+	s.execute(t, `UPDATE outdated_metadata SET delete_after = now() - interval '1 second', claimed_until = NULL`, pgx.NamedArgs{})
 }

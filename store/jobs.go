@@ -36,6 +36,7 @@ type jobRow struct {
 	CreatedAt   time.Time
 	StartedAt   *time.Time
 	FinishedAt  *time.Time
+	DroppedFrom []string
 }
 
 func (r jobRow) job() (maintenance.Job, error) {
@@ -44,6 +45,7 @@ func (r jobRow) job() (maintenance.Job, error) {
 		State: maintenance.State(r.State), Trigger: maintenance.Trigger(r.Trigger), RequestedBy: r.RequestedBy,
 		Phase: r.Phase, Progress: r.Progress, Reason: maintenance.Reason{Code: r.ReasonCode, Message: r.Reason},
 		Attempts: r.Attempts, Epoch: r.Epoch, Worker: r.Worker, NotBefore: r.NotBefore, CreatedAt: r.CreatedAt,
+		DroppedFrom: r.DroppedFrom,
 	}
 	if r.StartedAt != nil {
 		j.StartedAt = *r.StartedAt
@@ -77,7 +79,8 @@ func collectJobs(rows pgx.Rows, err error) ([]maintenance.Job, error) {
 
 const jobColumns = `jobs.id, jobs.kind, jobs.table_id, jobs.warehouse, jobs.subject, jobs.state, jobs.trigger,
     jobs.requested_by, jobs.phase, jobs.progress, jobs.outcome, jobs.reason_code, jobs.reason, jobs.attempts, jobs.epoch,
-    jobs.worker, jobs.not_before, jobs.created_at, jobs.started_at, jobs.finished_at`
+    jobs.worker, jobs.not_before, jobs.created_at, jobs.started_at, jobs.finished_at,
+    jobs.dropped_from`
 
 const sqlInsertJob = `
 INSERT INTO jobs (id, kind, table_id, warehouse, subject, state, trigger, requested_by, not_before, created_at)
@@ -137,7 +140,7 @@ func (s *Store) EnqueueJob(ctx context.Context, n maintenance.NewJob, f *catalog
 	return job, created, nil
 }
 
-// The oldest job that is due comes first; one whose lease has run out is due. A job that is just being committed is
+// Jobs of kinds that only another version knows are left to it. The oldest job that is due comes first; one whose lease has run out is due. A job that is just being committed is
 // locked by the commit's fence and skipped.
 const sqlClaimJob = `
 UPDATE jobs
@@ -145,7 +148,7 @@ SET state = 'running', epoch = jobs.epoch + 1, attempts = jobs.attempts + 1, wor
     lease_until = clock_timestamp() + @lease, started_at = coalesce(jobs.started_at, now())
 WHERE id = (
     SELECT due.id FROM jobs AS due
-    WHERE due.state IN ('queued', 'running') AND due.not_before <= now()
+    WHERE due.state IN ('queued', 'running') AND due.not_before <= now() AND due.kind = ANY (@kinds::text[])
       AND (due.state = 'queued' OR due.lease_until < clock_timestamp())
     ORDER BY due.not_before, due.id
     LIMIT 1
@@ -165,7 +168,7 @@ func (s *Store) ClaimJob(ctx context.Context, worker string) (*maintenance.Claim
 	err := s.InTx(ctx, func(tx pgx.Tx) error {
 		claim = nil
 		jobs, err := collectJobs(tx.Query(ctx, sqlClaimJob, pgx.NamedArgs{
-			"worker": storable(worker), "lease": maintenance.LeaseDuration,
+			"worker": storable(worker), "lease": maintenance.LeaseDuration, "kinds": maintenance.KindNames(),
 		}))
 		if err != nil || len(jobs) == 0 {
 			return err
@@ -293,6 +296,9 @@ func (s *Store) FinishJob(ctx context.Context, l maintenance.Lease, f maintenanc
 				return err
 			}
 		}
+		if err := settleDropped(ctx, tx, table, f.Dropped); err != nil {
+			return err
+		}
 		if f.LookAfter <= 0 {
 			return nil
 		}
@@ -339,15 +345,10 @@ func (s *Store) ForgetFiles(ctx context.Context, l maintenance.Lease, paths []st
 func (s *Store) withLease(ctx context.Context, l maintenance.Lease, sql string, paths []string) error {
 	return s.InTx(ctx, func(tx pgx.Tx) error {
 		args := leaseArgs(l, pgx.NamedArgs{"paths": paths})
-		var held uuid.UUID
-		err := tx.QueryRow(ctx, sqlHoldFence, args).Scan(&held)
-		if noRows(err) {
-			return maintenance.ErrLeaseLost
-		}
-		if err != nil {
+		if err := holdLease(ctx, tx, args); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, sql, args)
+		_, err := tx.Exec(ctx, sql, args)
 		return err
 	})
 }

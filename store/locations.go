@@ -19,7 +19,9 @@ import (
 //   - tables and further namespaces of a warehouse may lie below the location of one of its namespaces;
 //   - what a table was dropped from, or a create was staged for and never came, may be taken again under the same
 //     name: an engine that drops and creates `ns.t LOCATION x` means the same place. A staged create passes only to
-//     its own principal, who has its credentials already, until it has lapsed.
+//     its own principal, who has its credentials already, until it has lapsed;
+//   - a dropped table that is registered again takes its own location back, under any name of its namespace, and
+//     anywhere when it was unregistered. Once its purge has begun there is nothing to take back.
 
 // Owners of locations.
 const (
@@ -32,6 +34,10 @@ const (
 // stagedGrace is how long a staged create holds its location after it has expired: credentials that were vended in
 // its last moment end by then.
 const stagedGrace = 12 * time.Hour
+
+// unregisteredGrace is how long the location of an unregistered table is for nobody but that table: credentials that
+// were vended for it end by then.
+const unregisteredGrace = 12 * time.Hour
 
 // overlapMessage does not say whose location it is: that would tell a stranger where other people's data lies.
 const overlapMessage = "the location overlaps another table's or namespace's: choose another one, or none"
@@ -46,6 +52,7 @@ type reservation struct {
 	tableUUID uuid.UUID          // of a table or staged create
 	principal uuid.UUID          // who asks
 	staged    uuid.UUID          // the staged create whose location passes to the owner; uuid.Nil: none
+	registers bool               // the table was there before, under tableUUID
 }
 
 const sqlWarehouseBase = `SELECT location FROM warehouses WHERE id = @id`
@@ -136,12 +143,18 @@ SELECT found.owner_id, found.yields OR found.lapsed AS yields
 FROM (
     SELECT locations.owner_id, locations.owner_kind, locations.location, locations.warehouse_id,
            locations.location = @key AND (
-               dropped_tables.warehouse_id = @warehouse
+               dropped_tables.warehouse_id = @warehouse AND NOT (@registers AND dropped_tables.purge_started_at IS NOT NULL)
                AND (dropped_tables.namespace = @namespace AND dropped_tables.name = @name OR dropped_tables.ident_key = @ident_key)
+               OR @registers AND dropped_tables.table_uuid = @uuid AND dropped_tables.purge_started_at IS NULL
+               AND (dropped_tables.unregistered_until IS NOT NULL
+                    OR dropped_tables.warehouse_id = @warehouse AND (dropped_tables.namespace = @namespace
+                       OR trim_array(dropped_tables.ident_key, 1) = trim_array(@ident_key::text[], 1)))
                OR staged_tables.warehouse_id = @warehouse AND staged_tables.principal_id = @principal
                AND (staged_tables.namespace = @namespace AND staged_tables.name = @name OR staged_tables.ident_key = @ident_key)
            ) IS TRUE AS yields,
-           (staged_tables.expires_at < now() - make_interval(secs => @grace_seconds)) IS TRUE AS lapsed
+           (staged_tables.expires_at < now() - make_interval(secs => @grace_seconds)
+            OR dropped_tables.unregistered_until < now()
+           ) IS TRUE AS lapsed
     FROM locations
     LEFT JOIN staged_tables ON locations.owner_kind = 'staged' AND staged_tables.table_uuid = locations.owner_id
     LEFT JOIN dropped_tables ON locations.owner_kind = 'dropped' AND dropped_tables.id = locations.owner_id
@@ -169,12 +182,16 @@ const sqlForgetStaged = `DELETE FROM staged_tables WHERE table_uuid = @id`
 // What is written to a dropped table's place makes it useless, so neither a purge nor an undrop may find it.
 const sqlForgetDropped = `DELETE FROM dropped_tables WHERE id = @id`
 
+// A purge that begins in this moment holds the row: then there is none to delete when it has.
+const sqlTakeDroppedBack = `DELETE FROM dropped_tables WHERE id = @id AND purge_started_at IS NULL`
+
 func reserveOne(ctx context.Context, tx pgx.Tx, r reservation) error {
 	key := vending.Key(r.location)
 	args := pgx.NamedArgs{
 		"key": key, "above": prefixesOf(key), "past": key[:len(key)-1] + "0", // '0' is what follows '/'
 		"warehouse": r.warehouse, "kind": r.kind, "owner": r.owner, "namespace": []string(r.ident.Namespace),
-		"name": r.ident.Name, "ident_key": foldIdent(r.ident), "principal": r.principal, "grace_seconds": stagedGrace.Seconds(), "previous": uuid.Nil,
+		"name": r.ident.Name, "ident_key": foldIdent(r.ident), "principal": r.principal, "grace_seconds": stagedGrace.Seconds(),
+		"previous": uuid.Nil, "registers": r.registers, "uuid": r.tableUUID,
 	}
 	rows, err := tx.Query(ctx, sqlOverlapping, args)
 	if err != nil {
@@ -201,15 +218,40 @@ func reserveOne(ctx context.Context, tx pgx.Tx, r reservation) error {
 	if tag.RowsAffected() == 0 { // somebody took the very same place after we had looked
 		return fault.New(fault.BadRequest, "%s", overlapMessage)
 	}
-	for _, forget := range []string{sqlForgetStaged, sqlForgetDropped} {
-		if len(overlaps) == 0 {
-			break
-		}
-		if _, err := tx.Exec(ctx, forget, pgx.NamedArgs{"id": args["previous"]}); err != nil {
-			return err
-		}
+	if len(overlaps) == 0 {
+		return nil
 	}
-	return nil
+	return forgetOwner(ctx, tx, r, overlaps[len(overlaps)-1].Owner)
+}
+
+// A table that had moved owned its former places too.
+const sqlPassLocations = `
+UPDATE locations SET owner_kind = 'table', owner_id = @owner WHERE owner_id = @previous AND owner_kind = 'dropped'`
+
+const sqlPurgeBegan = `SELECT EXISTS (SELECT 1 FROM dropped_tables WHERE id = @id)`
+
+// forgetOwner takes away what is known of the dropped table or staged create that a location was taken from.
+func forgetOwner(ctx context.Context, tx pgx.Tx, r reservation, owner uuid.UUID) error {
+	args := pgx.NamedArgs{"id": owner}
+	if _, err := tx.Exec(ctx, sqlForgetStaged, args); err != nil {
+		return err
+	}
+	if !r.registers {
+		_, err := tx.Exec(ctx, sqlForgetDropped, args)
+		return err
+	}
+	if _, err := tx.Exec(ctx, sqlTakeDroppedBack, args); err != nil {
+		return err
+	}
+	var purging bool
+	if err := tx.QueryRow(ctx, sqlPurgeBegan, args).Scan(&purging); err != nil {
+		return err
+	}
+	if purging {
+		return fault.New(fault.BadRequest, "the table was dropped with purge and its files are being removed")
+	}
+	_, err := tx.Exec(ctx, sqlPassLocations, pgx.NamedArgs{"previous": owner, "owner": r.owner})
+	return err
 }
 
 // prefixesOf gives what lies above a key, from the root down, without the key itself.

@@ -152,13 +152,14 @@ func lockRename(ctx context.Context, tx pgx.Tx, r catalog.TableRename, args pgx.
 
 const sqlDropTable = `
 WITH gone AS (
-    DELETE FROM tables WHERE id = @id AND kind = @kind
+    DELETE FROM tables WHERE id = @id AND kind = @kind AND (@at_location = '' OR metadata_location = @at_location)
     RETURNING id, warehouse_id, namespace_id, name, name_key, table_uuid, location, metadata_location
 )
 INSERT INTO dropped_tables (id, warehouse_id, namespace, name, table_uuid, location, metadata_location,
-                            purge_requested, dropped_at, ident_key)
+                            purge_requested, unregistered_until, dropped_at, ident_key)
 SELECT gone.id, gone.warehouse_id, namespaces.levels, gone.name, gone.table_uuid, gone.location, gone.metadata_location,
-       @purge, @at, CASE WHEN gone.name_key IS NOT NULL THEN namespaces.levels_key || gone.name_key END
+       @purge, CASE WHEN @unregistered THEN now() + make_interval(secs => @grace_seconds) END, @at,
+       CASE WHEN gone.name_key IS NOT NULL THEN namespaces.levels_key || gone.name_key END
 FROM gone JOIN namespaces ON namespaces.id = gone.namespace_id`
 
 const sqlKeepDroppedLocations = `UPDATE locations SET owner_kind = 'dropped' WHERE owner_id = @id`
@@ -167,14 +168,22 @@ const sqlDeleteTableMaintenance = `DELETE FROM table_maintenance WHERE table_id 
 
 // DropTable takes a table's or a view's name away and keeps what a purge or an undrop needs, its location included.
 func (s *Store) DropTable(ctx context.Context, d catalog.TableDrop) error {
-	args := pgx.NamedArgs{"id": d.ID, "kind": d.Kind, "purge": d.PurgeRequested, "at": d.Fact.At}
+	args := pgx.NamedArgs{
+		"id": d.ID, "kind": d.Kind, "purge": d.PurgeRequested, "at": d.Fact.At, "unregistered": d.Unregistered,
+		"grace_seconds": unregisteredGrace.Seconds(), "at_location": storable(d.At),
+	}
 	return s.InTx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, sqlDropTable, args)
 		if err != nil {
 			return err
 		}
 		if tag.RowsAffected() == 0 {
-			return d.Kind.Missing(d.Ident)
+			return whyNotDropped(ctx, tx, d, args)
+		}
+		if d.PurgeRequested && d.Kind == catalog.KindTable {
+			if err := addPurge(ctx, tx, d); err != nil {
+				return err
+			}
 		}
 		for _, statement := range []string{sqlKeepDroppedLocations, sqlDeleteGrantsOn, sqlDeleteTableMaintenance} {
 			if _, err := tx.Exec(ctx, statement, args); err != nil {
@@ -183,4 +192,15 @@ func (s *Store) DropTable(ctx context.Context, d catalog.TableDrop) error {
 		}
 		return writeFact(ctx, tx, d.Fact)
 	})
+}
+
+func whyNotDropped(ctx context.Context, tx pgx.Tx, d catalog.TableDrop, args pgx.NamedArgs) error {
+	var exists bool
+	if err := tx.QueryRow(ctx, sqlTableExists, args).Scan(&exists); err != nil {
+		return err
+	}
+	if exists {
+		return fault.New(fault.CommitRace, "%s %s was changed by another commit", d.Kind, d.Ident)
+	}
+	return d.Kind.Missing(d.Ident)
 }

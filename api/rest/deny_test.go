@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"catalogd/api"
 )
 
@@ -15,6 +17,8 @@ var denyBodies = map[string]string{
 	"update-namespace":   `{"updates":{"k":"v"}}`,
 	"create-table":       createBody("u"),
 	"commit-table":       `{"requirements":[],"updates":[{"action":"set-properties","updates":{"k":"v"}}]}`,
+	"register-table":     `{"name":"new","metadata-location":"file:///registered/NAMESPACE/table/1.metadata.json"}`,
+	"register-view":      `{"name":"new","metadata-location":"file:///registered/NAMESPACE/view/1.metadata.json"}`,
 	"report-metrics":     scanReport,
 	"create-view":        viewBody("w"),
 	"replace-view":       viewProperty,
@@ -31,6 +35,7 @@ func requestOf(e api.Endpoint, namespace string) (target, body string) {
 		target += "empty"
 	}
 	body = strings.ReplaceAll(denyBodies[e.Operation], `["a"]`, quoted([]string{namespace}))
+	body = strings.ReplaceAll(body, "NAMESPACE", namespace)
 	if body == "" && e.Method == http.MethodPost {
 		body = "{}"
 	}
@@ -44,6 +49,22 @@ func (l *lake) furnish(t *testing.T, namespace string) {
 	l.mustCreateNamespace(t, namespace+"empty")
 	l.mustCreateTable(t, namespace, "t")
 	l.mustCreateView(t, namespace, "v")
+	for kind, text := range registered {
+		location := "file:///registered/" + namespace + "/" + kind
+		l.files.Forge(location+"/1.metadata.json", []byte(fmt.Sprintf(text, uuid.NewString(), location)))
+	}
+}
+
+// registered are metadata files that somebody else wrote.
+var registered = map[string]string{
+	"table": `{"format-version":2,"table-uuid":%q,"location":%q,"last-sequence-number":0,"last-updated-ms":1,"last-column-id":1,
+		"schemas":[{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":false,"type":"long"}]}],"current-schema-id":0,
+		"partition-specs":[{"spec-id":0,"fields":[]}],"default-spec-id":0,"last-partition-id":999,
+		"sort-orders":[{"order-id":0,"fields":[]}],"default-sort-order-id":0}`,
+	"view": `{"format-version":1,"view-uuid":%q,"location":%q,"current-version-id":1,"properties":{},
+		"schemas":[{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":false,"type":"long"}]}],
+		"versions":[{"version-id":1,"timestamp-ms":1,"schema-id":0,"summary":{},"default-namespace":["a"],
+		"representations":[{"type":"sql","sql":"SELECT 1","dialect":"spark"}]}],"version-log":[{"timestamp-ms":1,"version-id":1}]}`,
 }
 
 // open are signed-in routes that need no right: the client must be able to start.
@@ -53,7 +74,7 @@ func TestDenyAll_NoRightsNoAnswersNoWrites(t *testing.T) {
 	l := newLake(t)
 	l.furnish(t, "a")
 	events, files := l.traces()
-	if events < 4 || files != 2 {
+	if events < 4 || files != 4 {
 		t.Fatalf("four mutations left %d events and %d files", events, files)
 	}
 	for _, e := range Endpoints(Config{}) {
@@ -92,4 +113,16 @@ func TestDenyAll_TheRequestsAreGood(t *testing.T) {
 			t.Errorf("%s %s with rights: %d %s", e.Method, target, a.status, a.body)
 		}
 	}
+}
+
+// lose makes a table, or a view, drops it, and gives the metadata file that is left.
+func (l *lake) lose(t *testing.T, operation, namespace string) string {
+	t.Helper()
+	made, kind := l.mustCreateTable, "tables"
+	if operation == "register-view" {
+		made, kind = l.mustCreateView, "views"
+	}
+	location := member(t, made(t, namespace, "lost"), "metadata-location").(string)
+	l.door.expect(t, "DELETE", namespacesOfLake+"/"+namespace+"/"+kind+"/lost", "", 204, "")
+	return location
 }

@@ -90,6 +90,9 @@ func (l *lake) addVendingWarehouse(t *testing.T, name string) {
 func (l *lake) createWarehouse(t *testing.T, w catalog.Warehouse) {
 	t.Helper()
 	w.Storage.AllowedLocations = []string{w.Location}
+	if w.Storage.StorageType == "FILE" {
+		w.Storage.AllowedLocations = append(w.Storage.AllowedLocations, "file:///registered")
+	}
 	if err := l.store.CreateWarehouse(t.Context(), w, fact("create-warehouse")); err != nil {
 		t.Fatal(err)
 	}

@@ -12,17 +12,14 @@ import (
 func (h *handlers) unserved() []api.Endpoint {
 	const get, head, post, del = http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete
 	return v1(
-		refused(post, namespaceRoute+"/register-view", "register-view", "registering views"),
-		refused(post, namespaceRoute+"/register", "register-table", "registering tables"),
-		refused(post, tableRoute+"/unregister", "unregister-table", "unregistering tables"),
 		refused(post, tableRoute+"/sign", "sign-request", "remote signing"),
 		refused(post, "/aws/s3/sign", "sign-s3-request", "remote signing"),
 		refused(post, tableRoute+"/plan", "plan-scan", "scan planning"),
 		refused(get, tableRoute+"/plan/{plan-id}", "fetch-plan", "scan planning"),
 		refused(del, tableRoute+"/plan/{plan-id}", "cancel-plan", "scan planning"),
 		refused(post, tableRoute+"/tasks", "fetch-scan-tasks", "scan planning"),
-		refused(get, namespaceRoute+"/functions", "list-functions", "functions"),
-		refused(get, namespaceRoute+"/functions/{function}", "load-function", "functions"),
+		api.Endpoint{Method: get, Pattern: namespaceRoute + "/functions", Operation: "list-functions", Handler: h.listNoFunctions},
+		api.Endpoint{Method: get, Pattern: namespaceRoute + "/functions/{function}", Operation: "load-function", Handler: h.noSuchFunction},
 
 		// A client that does not escape a slash in a name ends up below the name's first half.
 		api.Endpoint{Method: get, Pattern: tableRoute + "/*", Operation: "load-table-below", Handler: noSuchTable},

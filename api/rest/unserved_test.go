@@ -17,12 +17,10 @@ func TestUnserved_AnswersAreTyped(t *testing.T) {
 		status       int
 		kind         string
 	}{
-		{"POST", "/v1/lake/namespaces/a/register", 406, "UnsupportedOperationException"},
 		{"POST", "/v1/lake/namespaces/a/tables/t/plan", 406, "UnsupportedOperationException"},
 		{"GET", "/v1/lake/namespaces/a/tables/t/plan/x", 406, "UnsupportedOperationException"},
 		{"POST", "/v1/lake/namespaces/a/tables/t/sign", 406, "UnsupportedOperationException"},
 		{"POST", "/v1/aws/s3/sign", 406, "UnsupportedOperationException"},
-		{"GET", "/v1/lake/namespaces/a/functions", 406, "UnsupportedOperationException"},
 		{"PUT", "/v1/lake/namespaces/a/tables/t", 405, "UnsupportedOperationException"},
 	} {
 		a := ts.send(t, c.method, c.path, "{}")
@@ -41,6 +39,7 @@ func TestField_C008_EndpointsListIsWhatIsServed(t *testing.T) {
 		"POST /v1/{prefix}/namespaces/{namespace}/properties", "HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}",
 		"GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials",
 		"POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics",
+		"POST /v1/{prefix}/namespaces/{namespace}/register", "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister",
 		"POST /v1/{prefix}/tables/rename", "POST /v1/{prefix}/transactions/commit",
 		"GET /v1/{prefix}/namespaces/{namespace}/views", "POST /v1/{prefix}/namespaces/{namespace}/views",
 		"GET /v1/{prefix}/namespaces/{namespace}/views/{view}", "POST /v1/{prefix}/namespaces/{namespace}/views/{view}",

@@ -24,6 +24,19 @@ type Backdoor interface {
 	LapseOutcome(t testing.TB, principal, key uuid.UUID)
 	// Replica gives another store on the same database, as another server has it.
 	Replica(t testing.TB) catalog.Store
+	UpkeepBackdoor
+}
+
+// UpkeepBackdoor is the part of Backdoor about dropped tables and outdated files.
+type UpkeepBackdoor interface {
+	// LapseDropped moves a table's drop so far into the past that nothing holds its place by then.
+	LapseDropped(t testing.TB, dropped uuid.UUID)
+	// MarkPurging marks a dropped table's purge as begun.
+	MarkPurging(t testing.TB, dropped uuid.UUID)
+	// PurgeOf gives the purge job that a drop left; false when there is none.
+	PurgeOf(t testing.TB, dropped uuid.UUID) (catalog.PurgeJob, bool)
+	// LapseOutdated ends the grace of all outdated files, and their claims.
+	LapseOutdated(t testing.TB)
 }
 
 // Replica is the store itself: it keeps nothing apart.

@@ -56,14 +56,21 @@ func (s *Store) takePlace(st *state, c catalog.PointerChange) error {
 	if c.Old != "" && c.OldLocation == "" {
 		return nil
 	}
-	return st.reserve(reservation{
+	r := reservation{
 		warehouse: c.WarehouseID, owner: c.Record.ID, principal: c.Fact.Caller.Principal.ID,
 		location: c.Record.Location, kind: authz.Table, ident: c.Record.Ident,
-	}, s.Now())
+	}
+	if c.Registered {
+		r.registers = c.Record.UUID
+	}
+	return st.reserve(r, s.Now())
 }
 
 func (s *Store) move(st *state, c catalog.PointerChange) error {
 	if err := s.takePlace(st, c); err != nil {
+		return err
+	}
+	if err := s.keepUp(st, c); err != nil {
 		return err
 	}
 	if c.Old == "" {

@@ -15,6 +15,9 @@ import (
 // stagedGrace is how long an expired staged create still holds its location.
 const stagedGrace = 12 * time.Hour
 
+// unregisteredGrace is how long an unregistered table's location is for that table alone.
+const unregisteredGrace = 12 * time.Hour
+
 // reservation is a location about to get an owner.
 type reservation struct {
 	warehouse, owner, principal uuid.UUID
@@ -22,6 +25,7 @@ type reservation struct {
 	kind                        authz.SecurableKind // Namespace or Table
 	staged                      bool
 	ident                       catalog.Identifier
+	registers                   uuid.UUID // uuid of the table that was there before; uuid.Nil: none
 }
 
 func overlap() error {
@@ -45,6 +49,9 @@ func (st *state) reserve(r reservation, now time.Time) error {
 		if at == key && st.yields(l, r, now) {
 			delete(st.staged, l.owner)
 			delete(st.dropped, l.owner)
+			if r.registers != uuid.Nil {
+				st.passDropped(l.owner, r.owner)
+			}
 			continue
 		}
 		if st.lapsed(l, now) || l.warehouse == r.warehouse && mayNest(l.kind, at, r.kind, key) {
@@ -73,8 +80,7 @@ func mayNest(there authz.SecurableKind, at string, kind authz.SecurableKind, key
 // from one that has lapsed to anybody.
 func (st *state) yields(l locationRow, r reservation, now time.Time) bool {
 	if l.dropped {
-		d := st.dropped[l.owner]
-		return d.warehouse == r.warehouse && st.sameIdent(r.warehouse, d.Ident, r.ident)
+		return st.droppedYields(st.dropped[l.owner], r) || st.lapsed(l, now)
 	}
 	if !l.staged {
 		return false
@@ -83,7 +89,35 @@ func (st *state) yields(l locationRow, r reservation, now time.Time) bool {
 	return s.WarehouseID == r.warehouse && st.sameIdent(r.warehouse, s.Ident, r.ident) && s.PrincipalID == r.principal || st.lapsed(l, now)
 }
 
+// droppedYields: to its name, or to the table itself when it comes back, unless its purge has begun.
+func (st *state) droppedYields(d droppedRow, r reservation) bool {
+	if r.registers != uuid.Nil && d.purging {
+		return false
+	}
+	if r.registers == d.UUID && d.unregistered {
+		return true
+	}
+	wanted := r.ident
+	if r.registers == d.UUID {
+		wanted.Name = d.Ident.Name
+	}
+	return d.warehouse == r.warehouse && st.sameIdent(r.warehouse, d.Ident, wanted)
+}
+
+// passDropped gives the former places of a table that had moved to the table when it comes back.
+func (st *state) passDropped(dropped, table uuid.UUID) {
+	for key, l := range st.locations {
+		if l.owner == dropped && l.dropped {
+			l.owner, l.dropped = table, false
+			st.locations[key] = l
+		}
+	}
+}
+
 func (st *state) lapsed(l locationRow, now time.Time) bool {
+	if d, ok := st.dropped[l.owner]; ok && l.dropped && d.unregistered {
+		return d.at.Add(unregisteredGrace).Before(now)
+	}
 	return l.staged && st.staged[l.owner].expires.Add(stagedGrace).Before(now)
 }
 

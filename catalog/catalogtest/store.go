@@ -98,12 +98,14 @@ type state struct {
 	warehouses  map[uuid.UUID]catalog.Warehouse
 	namespaces  map[uuid.UUID]namespaceRow
 	tables      map[uuid.UUID]tableRow
-	dropped     map[uuid.UUID]tableRow
+	dropped     map[uuid.UUID]droppedRow
 	staged      map[uuid.UUID]stagedRow
 	locations   map[string]locationRow // by vending.Key
 	leases      map[uuid.UUID]int64    // epochs of the jobs whose lease is held
 	maintenance map[uuid.UUID]maintenanceRow
 	metadata    map[uuid.UUID]metadataRow // by table or view
+	outdated    map[string]outdatedRow
+	purges      map[uuid.UUID]catalog.PurgeJob // by the dropped table's id
 
 	principals     map[uuid.UUID]principalRow
 	roles          map[uuid.UUID]catalog.RoleRecord
@@ -127,6 +129,17 @@ type namespaceRow struct {
 type tableRow struct {
 	catalog.TableRecord
 	warehouse uuid.UUID
+}
+
+type droppedRow struct {
+	tableRow
+	unregistered, purging bool
+	at                    time.Time
+}
+
+type outdatedRow struct {
+	catalog.OutdatedFile
+	due, claimedUntil time.Time
 }
 
 type stagedRow struct {
@@ -167,9 +180,10 @@ type grantRow struct {
 func NewStore() *Store {
 	return &Store{Now: time.Now, state: state{
 		warehouses: map[uuid.UUID]catalog.Warehouse{}, namespaces: map[uuid.UUID]namespaceRow{},
-		tables: map[uuid.UUID]tableRow{}, dropped: map[uuid.UUID]tableRow{}, staged: map[uuid.UUID]stagedRow{},
+		tables: map[uuid.UUID]tableRow{}, dropped: map[uuid.UUID]droppedRow{}, staged: map[uuid.UUID]stagedRow{},
 		locations: map[string]locationRow{}, leases: map[uuid.UUID]int64{}, maintenance: map[uuid.UUID]maintenanceRow{},
-		metadata:   map[uuid.UUID]metadataRow{},
+		metadata: map[uuid.UUID]metadataRow{},
+		outdated: map[string]outdatedRow{}, purges: map[uuid.UUID]catalog.PurgeJob{},
 		principals: map[uuid.UUID]principalRow{}, roles: map[uuid.UUID]catalog.RoleRecord{},
 		principalRoles: map[membership]bool{}, catalogRoles: map[membership]bool{}, grants: map[grantRow]bool{},
 		outcomes: map[outcomeKey]outcomeRow{},
@@ -185,6 +199,7 @@ func (s state) clone() state {
 	c.principals, c.roles = maps.Clone(s.principals), maps.Clone(s.roles)
 	c.principalRoles, c.catalogRoles = maps.Clone(s.principalRoles), maps.Clone(s.catalogRoles)
 	c.grants, c.outcomes = maps.Clone(s.grants), maps.Clone(s.outcomes)
+	c.outdated, c.purges = maps.Clone(s.outdated), maps.Clone(s.purges)
 	return c
 }
 

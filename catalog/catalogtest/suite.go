@@ -29,7 +29,7 @@ func run(t *testing.T, newStore func(t *testing.T) catalog.Store, folds bool) {
 		"Namespaces": namespacePromises, "Tables": tablePromises, "Commits": commitPromises, "Locations": locationPromises,
 		"Staged": stagedPromises, "Warehouses": warehousePromises, "Resolve": resolvePromises, "Races": racePromises,
 		"Names": namesPromises(folds), "Views": viewPromises, "Metadata": metadataPromises, "Outcomes": outcomePromises,
-		"Fresh": freshPromises,
+		"Fresh": freshPromises, "Upkeep": upkeepPromises,
 	}
 	for group, promises := range groups {
 		t.Run(group, func(t *testing.T) {

@@ -88,9 +88,15 @@ func (s *Store) DropTable(ctx context.Context, d catalog.TableDrop) error {
 		if !ok || t.Kind != d.Kind {
 			return d.Kind.Missing(d.Ident)
 		}
+		if d.At != "" && d.At != t.MetadataLocation {
+			return fault.New(fault.CommitRace, "%s %s was changed by another commit", d.Kind, d.Ident)
+		}
 		delete(st.tables, d.ID)
 		delete(st.metadata, d.ID)
-		st.dropped[d.ID] = t
+		st.dropped[d.ID] = droppedRow{tableRow: t, unregistered: d.Unregistered, at: s.Now()}
+		if d.PurgeRequested && d.Kind == catalog.KindTable {
+			st.purges[d.ID] = d.Purge
+		}
 		for key, l := range st.locations {
 			if l.owner == d.ID {
 				l.dropped = true

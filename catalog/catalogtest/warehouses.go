@@ -125,7 +125,7 @@ func (s *Store) DropWarehouse(ctx context.Context, id uuid.UUID, f catalog.Fact)
 		delete(st.warehouses, id)
 		maps.DeleteFunc(st.locations, func(_ string, l locationRow) bool { return l.warehouse == id })
 		maps.DeleteFunc(st.staged, func(_ uuid.UUID, t stagedRow) bool { return t.WarehouseID == id })
-		maps.DeleteFunc(st.dropped, func(_ uuid.UUID, t tableRow) bool { return t.warehouse == id })
+		maps.DeleteFunc(st.dropped, func(_ uuid.UUID, d droppedRow) bool { return d.warehouse == id })
 		for roleID, r := range st.roles {
 			if r.WarehouseID == id {
 				st.dropRole(roleID)

@@ -17,6 +17,7 @@ const (
 	NoSuchNamespace   Kind = "no-such-namespace"
 	NoSuchTable       Kind = "no-such-table"
 	NoSuchView        Kind = "no-such-view"
+	NoSuchFunction    Kind = "no-such-function"
 	NotFound          Kind = "not-found"           // any other thing: principal, role, job, route
 	FileNotFound      Kind = "file-not-found"      // a metadata file that the pointer names is gone
 	AlreadyExists     Kind = "already-exists"      // name taken

@@ -1,0 +1,194 @@
+package catalogtest
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"catalogd/catalog"
+	"catalogd/internal/fault"
+)
+
+var upkeepPromises = []promise{
+	{"ADroppedTableComesBackInItsNamespace", func(b *bench) {
+		a := b.namespace("a")
+		made := b.newTable(a, "t", "s3://bucket/x/t")
+		b.must(b.commit(made))
+		b.drop(made.Record)
+		b.refusedOverlap(b.commit(b.again(made, b.namespace("other"), "t")), "another namespace")
+		stranger := b.again(made, a, "u")
+		stranger.Record.UUID = uuid.New()
+		b.refusedOverlap(b.commit(stranger), "another table")
+		plain := b.again(made, a, "u")
+		plain.Registered = false
+		b.refusedOverlap(b.commit(plain), "a create with the uuid")
+		b.must(b.commit(b.again(made, a, "u")))
+		b.refusedOverlap(b.commit(b.again(made, a, "v")), "registered twice")
+	}},
+	{"ADroppedTableComesBackToTheServersOwnPlace", func(b *bench) {
+		a := b.namespace("a")
+		made := b.newTable(a, "t", "")
+		b.must(b.commit(made))
+		b.drop(made.Record)
+		b.must(b.commit(b.again(made, a, "u")))
+		b.refusedOverlap(b.commit(b.again(made, a, "v")), "registered twice")
+	}},
+	{"ATableThatHadMovedComesBackWithBothPlaces", func(b *bench) {
+		a := b.namespace("a")
+		made := b.newTable(a, "t", "s3://bucket/x/t")
+		b.must(b.commit(made))
+		move := b.swap(made.Record)
+		move.OldLocation, move.Record.Location = made.Record.Location, "s3://bucket/y/t"
+		b.must(b.commit(move))
+		b.drop(move.Record)
+		back := b.again(move, a, "t")
+		b.must(b.commit(back))
+		b.refusedOverlap(b.commit(b.newTable(a, "u", "s3://bucket/x/t")), "the former place")
+	}},
+	{"WhatIsBeingPurgedDoesNotComeBack", func(b *bench) {
+		a := b.namespace("a")
+		for _, location := range []string{"s3://bucket/x/t", ""} {
+			made := b.newTable(a, "t", location)
+			b.must(b.commit(made))
+			b.dropWith(made.Record, catalog.TableDrop{PurgeRequested: true, Purge: catalog.PurgeJob{ID: uuid.New()}})
+			b.back.MarkPurging(b, made.Record.ID)
+			for _, name := range []string{"t", "u"} {
+				if err := b.commit(b.again(made, a, name)); !fault.Is(err, fault.BadRequest) {
+					b.Errorf("%s is back: %v", name, err)
+				}
+			}
+		}
+		fresh := b.newTable(a, "t", "s3://bucket/x/t")
+		b.must(b.commit(fresh)) // an engine that drops and creates means the same place
+	}},
+	{"AnUnregisteredTableComesBackAnywhere", func(b *bench) {
+		a := b.namespace("a")
+		made := b.newTable(a, "t", "s3://bucket/x/t")
+		b.must(b.commit(made))
+		b.dropWith(made.Record, catalog.TableDrop{Unregistered: true})
+		b.refusedOverlap(b.commit(b.newTable(a, "u", "s3://bucket/x/t")), "another table, while old credentials live")
+		first := b.warehouse
+		b.warehouse = b.addWarehouse("elsewhere", "s3://other/base")
+		made.WarehouseID = b.warehouse.ID
+		there := b.again(made, b.namespace("o"), "t")
+		b.must(b.commit(there))
+		b.warehouse = first
+	}},
+	{"AnUnregisteredTablesPlaceIsFreeInTheEnd", func(b *bench) {
+		a := b.namespace("a")
+		made := b.newTable(a, "t", "s3://bucket/x/t")
+		b.must(b.commit(made))
+		b.dropWith(made.Record, catalog.TableDrop{Unregistered: true})
+		b.back.LapseDropped(b, made.Record.ID)
+		b.must(b.commit(b.newTable(a, "u", "s3://bucket/x/t")))
+	}},
+	{"ADropMayWantAPointer", func(b *bench) {
+		a := b.namespace("a")
+		record := b.table(a, "t")
+		b.must(b.commit(b.swap(record)))
+		b.leavesNoTrace(func() {
+			b.refused(b.tryDropWith(record, catalog.TableDrop{At: record.MetadataLocation}), fault.CommitRace, "")
+		})
+		now := b.load(record.Ident)
+		b.must(b.tryDropWith(*now, catalog.TableDrop{At: now.MetadataLocation}))
+		b.refused(b.tryDropWith(*now, catalog.TableDrop{At: now.MetadataLocation}), fault.NoSuchTable, "")
+	}},
+	{"ADropWithPurgeLeavesItsJob", func(b *bench) {
+		a := b.namespace("a")
+		kept, purged := b.table(a, "kept"), b.table(a, "purged")
+		b.drop(kept)
+		if _, found := b.back.PurgeOf(b, kept.ID); found {
+			b.Error("a drop without purge left a purge")
+		}
+		want := catalog.PurgeJob{ID: uuid.New(), Delay: 90 * time.Second}
+		b.dropWith(purged, catalog.TableDrop{PurgeRequested: true, Purge: want})
+		if got, found := b.back.PurgeOf(b, purged.ID); !found || got != want {
+			b.Errorf("the job is %v, want %v", got, want)
+		}
+		dropped, err := b.store.FindDropped(b.Context(), purged.ID)
+		b.must(err)
+		want2 := purged
+		want2.NamespaceID, want2.FormatVersion, want2.Version = uuid.Nil, 0, 0
+		if got := dropped.Record; got.Ident.String() != want2.Ident.String() || got.UUID != want2.UUID ||
+			got.Location != want2.Location || got.MetadataLocation != want2.MetadataLocation || got.ID != want2.ID {
+			b.Errorf("dropped %+v, want %+v", got, want2)
+		}
+		if dropped.Warehouse.ID != b.warehouse.ID || dropped.Warehouse.Storage.Region == "" {
+			b.Errorf("of warehouse %+v", dropped.Warehouse)
+		}
+		_, err = b.store.FindDropped(b.Context(), uuid.New())
+		b.refused(err, fault.NotFound, "")
+	}},
+	{"OutdatedFilesAreClaimedOnce", func(b *bench) {
+		a := b.namespace("a")
+		record := b.table(a, "t")
+		change := b.swap(record)
+		change.Outdated = []string{record.Location + "/metadata/x.metadata.json", record.Location + "/metadata/y.metadata.json"}
+		b.must(b.commit(change))
+		b.wantOutdated(10)
+		b.back.LapseOutdated(b)
+		b.wantOutdated(1, change.Outdated[0])
+		b.wantOutdated(10, change.Outdated[1])
+		b.wantOutdated(10)
+		b.must(b.store.ForgetOutdated(b.Context(), change.Outdated[:1]))
+		b.back.LapseOutdated(b)
+		b.wantOutdated(10, change.Outdated[1])
+	}},
+	{"ALostSwapOutdatesNothing", func(b *bench) {
+		record := b.table(b.namespace("a"), "t")
+		b.must(b.commit(b.swap(record)))
+		late := b.swap(record)
+		late.Outdated = []string{record.MetadataLocation}
+		b.refused(b.commit(late), fault.CommitRace, "")
+		b.back.LapseOutdated(b)
+		b.wantOutdated(10)
+	}},
+	{"WhatIsRegisteredIsNotOutdated", func(b *bench) {
+		a := b.namespace("a")
+		made := b.newTable(a, "t", "s3://bucket/x/t")
+		b.must(b.commit(made))
+		change := b.swap(made.Record)
+		old := made.Record.MetadataLocation
+		change.Outdated = []string{old}
+		b.must(b.commit(change))
+		b.back.LapseOutdated(b)
+		b.wantOutdated(10, old)
+		b.drop(change.Record)
+		b.refused(b.commit(b.again(made, a, "t")), fault.Busy, "")
+		b.back.LapseOutdated(b)
+		b.must(b.commit(b.again(made, a, "t")))
+		b.wantOutdated(10)
+	}},
+}
+
+// again is the registration of a table that was there before.
+func (b *bench) again(before catalog.PointerChange, n catalog.NamespaceRecord, name string) catalog.PointerChange {
+	c := b.newTable(n, name, before.Record.Location)
+	c.Record.UUID, c.Record.MetadataLocation = before.Record.UUID, before.Record.MetadataLocation
+	c.Registered = true
+	return c
+}
+
+func (b *bench) tryDropWith(r catalog.TableRecord, d catalog.TableDrop) error {
+	d.ID, d.Kind, d.Ident, d.Fact = r.ID, catalog.KindTable, r.Ident, b.fact("drop-table", r.Ident.String())
+	return b.store.DropTable(b.Context(), d)
+}
+
+func (b *bench) dropWith(r catalog.TableRecord, d catalog.TableDrop) {
+	b.Helper()
+	b.must(b.tryDropWith(r, d))
+}
+
+func (b *bench) wantOutdated(limit int, want ...string) {
+	b.Helper()
+	claimed, err := b.store.ClaimOutdated(b.Context(), limit)
+	b.must(err)
+	if len(claimed) != len(want) {
+		b.Fatalf("claimed %v, want %v", claimed, want)
+	}
+	for i, f := range claimed {
+		if f.MetadataLocation != want[i] || f.WarehouseID != b.warehouse.ID || f.Location == "" {
+			b.Errorf("claimed %+v, want %s", f, want[i])
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"catalogd/catalog/commit"
+	"catalogd/internal/fault"
+	"catalogd/vending"
+)
+
+// OutdatedGrace is how long a metadata file stays after it fell out of its table's log: readers that hold its name may
+// still want it.
+const OutdatedGrace = time.Hour
+
+// outdatedRemovalMax ends a round of removals before its files may be claimed by somebody else.
+const outdatedRemovalMax = 40 * time.Second
+
+// purgeDelayProperty is the warehouse property that makes purges wait, in seconds.
+const purgeDelayProperty = "purge-delay-seconds"
+
+// purgeDelayMax bounds it: a year.
+const purgeDelayMax = 365 * 24 * time.Hour
+
+// purgeDelay reads how long a dropped table's files stay; what is not a number of seconds is no delay.
+func purgeDelay(w Warehouse) time.Duration {
+	seconds, err := strconv.ParseInt(w.Properties[purgeDelayProperty], 10, 32)
+	if err != nil || seconds < 0 {
+		return 0
+	}
+	return min(time.Duration(seconds)*time.Second, purgeDelayMax)
+}
+
+// outdated gives the metadata files that a commit leaves behind and that may go: those of the table's own location.
+func outdated(base, next *commit.Document) []string {
+	var files []string
+	for _, file := range commit.Outdated(base, next) {
+		if vending.Within(next.Location(), file) {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+// OutdatedFile is a metadata file that may be removed.
+type OutdatedFile struct {
+	WarehouseID      uuid.UUID
+	TableID          uuid.UUID
+	Location         string // of the table: nothing outside it is removed
+	MetadataLocation string
+}
+
+// DroppedTable is a table that is in no namespace any more and whose files are there.
+type DroppedTable struct {
+	Warehouse Warehouse
+	Record    TableRecord // as it was when it was dropped; NamespaceID and FormatVersion are not kept
+}
+
+// UpkeepStore keeps which metadata files are outdated and may go, and what is known of dropped tables.
+type UpkeepStore interface {
+	// ClaimOutdated takes up to limit files whose grace has passed, which nobody else gets for a minute and which no
+	// table can be registered with meanwhile. The current file of a table is never among them.
+	ClaimOutdated(ctx context.Context, limit int) ([]OutdatedFile, error)
+	// ForgetOutdated takes files away that were removed.
+	ForgetOutdated(ctx context.Context, metadataLocations []string) error
+	// FindDropped gives a dropped table: fault.NotFound when it is gone, or back.
+	FindDropped(ctx context.Context, id uuid.UUID) (DroppedTable, error)
+}
+
+// LoadDropped reads a dropped table's metadata, for who removes its files. Only the server itself may ask.
+func (s *Service) LoadDropped(ctx context.Context, c Caller, id uuid.UUID) (DroppedTable, *commit.Document, error) {
+	if !c.isSystem() {
+		return DroppedTable{}, nil, fault.New(fault.Forbidden, "dropped tables are read by the server alone")
+	}
+	dropped, err := s.Store.FindDropped(ctx, id)
+	if err != nil {
+		return DroppedTable{}, nil, fmt.Errorf("find dropped table %s: %w", id, err)
+	}
+	document, err := s.document(ctx, dropped.Warehouse, dropped.Record)
+	return dropped, document, err
+}
+
+// RemoveOutdated removes metadata files whose grace has passed, and tells how many it looked at. A file that cannot be
+// removed is tried again later, and after some tries it stays: it costs its bytes and harms nobody.
+func (s *Service) RemoveOutdated(ctx context.Context, c Caller, limit int) (int, error) {
+	if !c.isSystem() {
+		return 0, fault.New(fault.Forbidden, "outdated files are removed by the server alone")
+	}
+	claimed, err := s.Store.ClaimOutdated(ctx, limit)
+	if err != nil || len(claimed) == 0 {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, outdatedRemovalMax)
+	defer cancel()
+	var gone []string
+	warehouses := map[uuid.UUID]Warehouse{}
+	for _, f := range claimed {
+		w, ok := warehouses[f.WarehouseID]
+		if !ok {
+			res, err := s.resolve(ctx, c, Lookup{Warehouse: f.WarehouseID.String()})
+			if err != nil {
+				return 0, fmt.Errorf("remove outdated metadata files: %w", err)
+			}
+			w = *res.Warehouse
+			warehouses[f.WarehouseID] = w
+		}
+		at := serverPlace(w, TableRecord{ID: f.TableID, Location: f.Location}, f.MetadataLocation)
+		s.Metadata.RemoveMetadata(ctx, at)
+		if err := s.Metadata.StatMetadata(ctx, at); fault.Is(err, fault.FileNotFound) {
+			gone = append(gone, f.MetadataLocation)
+		}
+	}
+	if err := s.Store.ForgetOutdated(ctx, gone); err != nil {
+		return 0, fmt.Errorf("forget outdated metadata files: %w", err)
+	}
+	return len(claimed), nil
+}

@@ -1,0 +1,35 @@
+package maintenance
+
+import (
+	"context"
+	"time"
+)
+
+// Limits of housekeeping.
+const (
+	housekeepingEvery = time.Minute
+	outdatedPerRound  = 100
+)
+
+// keepHouse removes what nobody needs any more, once in a while. What fails is tried again in the next round.
+func (w *Worker) keepHouse(ctx context.Context) {
+	now := w.env.now()
+	w.mu.Lock()
+	due := now.Sub(w.housed) >= housekeepingEvery
+	if due {
+		w.housed = now
+	}
+	w.mu.Unlock()
+	if !due {
+		return
+	}
+	for {
+		n, err := w.env.tables.RemoveOutdated(ctx, systemCaller("housekeeping"), outdatedPerRound)
+		if err != nil && ctx.Err() == nil {
+			w.log.WarnContext(ctx, "outdated metadata files could not be removed", "error", err)
+		}
+		if err != nil || n < outdatedPerRound {
+			return
+		}
+	}
+}

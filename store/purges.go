@@ -1,0 +1,108 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"catalogd/maintenance"
+	"catalogd/vending"
+)
+
+const sqlBeginPurge = `
+UPDATE dropped_tables SET purge_started_at = coalesce(dropped_tables.purge_started_at, now())
+FROM jobs
+WHERE jobs.id = @job AND dropped_tables.id = jobs.table_id`
+
+// BeginPurge marks a dropped table as beyond help.
+func (s *Store) BeginPurge(ctx context.Context, l maintenance.Lease) (bool, error) {
+	begun := false
+	err := s.InTx(ctx, func(tx pgx.Tx) error {
+		args := leaseArgs(l, pgx.NamedArgs{})
+		if err := holdLease(ctx, tx, args); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, sqlBeginPurge, args)
+		begun = tag.RowsAffected() == 1
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("begin purge %s: %w", l.JobID, err)
+	}
+	return begun, nil
+}
+
+// Namespaces have no files of their own.
+const sqlFindNeighbours = `
+SELECT locations.location, locations.owner_id = jobs.table_id AS own
+FROM jobs
+JOIN dropped_tables ON dropped_tables.id = jobs.table_id
+JOIN locations ON locations.owner_kind <> 'namespace'
+    AND (locations.location = ANY (@above::text[]) OR locations.location >= @key AND locations.location < @past)
+WHERE jobs.id = @job AND dropped_tables.purge_started_at IS NOT NULL`
+
+// ConfirmPurge tells whether a dropped table's place is still its own.
+func (s *Store) ConfirmPurge(ctx context.Context, l maintenance.Lease, location string) (neighbours []string, held bool, err error) {
+	key := vending.Key(location)
+	type place struct {
+		Location string
+		Own      bool
+	}
+	err = s.InTx(ctx, func(tx pgx.Tx) error {
+		neighbours, held = nil, false
+		args := leaseArgs(l, pgx.NamedArgs{"key": key, "above": prefixesOf(key), "past": key[:len(key)-1] + "0"})
+		if err := holdLease(ctx, tx, args); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, sqlFindNeighbours, args)
+		if err != nil {
+			return err
+		}
+		places, err := pgx.CollectRows(rows, pgx.RowToStructByPos[place])
+		if err != nil {
+			return err
+		}
+		for _, p := range places {
+			if p.Own {
+				held = held || p.Location == key
+				continue
+			}
+			neighbours = append(neighbours, p.Location)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("confirm purge %s: %w", l.JobID, err)
+	}
+	return neighbours, held, nil
+}
+
+// holdLease refuses who does not hold a job's lease any more, and keeps it until the transaction ends.
+func holdLease(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs) error {
+	var held uuid.UUID
+	err := tx.QueryRow(ctx, sqlHoldFence, args).Scan(&held)
+	if noRows(err) {
+		return maintenance.ErrLeaseLost
+	}
+	return err
+}
+
+const sqlKeepDropped = `UPDATE dropped_tables SET purge_started_at = NULL WHERE id = @id`
+
+// settleDropped lets go of a dropped table whose files are gone, or lets it be registered again.
+func settleDropped(ctx context.Context, tx pgx.Tx, id uuid.UUID, fate maintenance.DroppedFate) error {
+	args := pgx.NamedArgs{"id": id}
+	switch fate {
+	case maintenance.DroppedKept:
+		_, err := tx.Exec(ctx, sqlKeepDropped, args)
+		return err
+	case maintenance.DroppedForgotten:
+		if _, err := tx.Exec(ctx, sqlForgetDropped, args); err != nil {
+			return err
+		}
+		return releaseLocations(ctx, tx, id)
+	}
+	return nil
+}
