@@ -122,7 +122,7 @@ func (c *claims) principal() (Principal, error) {
 	if err != nil {
 		return Principal{}, fault.Wrap(fault.Unauthenticated, err, "the token names no principal")
 	}
-	return Principal{ID: id, Name: c.Name, Kind: Service, Roles: rolesOf(c.Scope), TokenID: c.ID}, nil
+	return Principal{ID: id, Name: c.Name, Kind: Service, Roles: rolesOf(c.Scope), TokenID: c.ID, SecretMark: c.Secret}, nil
 }
 
 // issue signs a token for the account with the given roles active.
@@ -133,7 +133,7 @@ func (t *Tokens) issue(ctx context.Context, a Account, roles RoleScope) (TokenAn
 			Issuer: t.issuer, Subject: a.ID.String(), Audience: jwt.ClaimStrings{audience},
 			IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(t.life)), ID: uuid.NewString(),
 		},
-		Name: a.Name, ClientID: a.ClientID, Scope: roles.scope(), Secret: a.Secret.fingerprint(),
+		Name: a.Name, ClientID: a.ClientID, Scope: roles.scope(), Secret: a.Secret.Mark(),
 	})
 	if err != nil {
 		return TokenAnswer{}, fmt.Errorf("issue token for %s: %w", a.Name, err)

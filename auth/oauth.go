@@ -293,7 +293,7 @@ func (t *Tokens) bearer(ctx context.Context, authorization string, subject *clai
 		return Account{}, oauthError(codeInvalidClient, "the principal of the token no longer exists")
 	case err != nil:
 		return Account{}, fmt.Errorf("find account of token: %w", err)
-	case account.Secret.fingerprint() != shown.Secret || account.Secret.fingerprint() != subject.Secret:
+	case account.Secret.Mark() != shown.Secret || account.Secret.Mark() != subject.Secret:
 		return Account{}, oauthError(codeInvalidClient, "the secret of this principal was replaced; log in with the new one")
 	}
 	return account, nil

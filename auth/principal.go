@@ -19,6 +19,8 @@ type Principal struct {
 	Kind    PrincipalKind
 	Roles   RoleScope
 	TokenID string // jti of the token; goes to the audit
+	// SecretMark is the Mark of the stored secret that obtained the token; "" when none did.
+	SecretMark string
 }
 
 // RoleScope narrows a principal to some of its principal roles. The zero value activates none.

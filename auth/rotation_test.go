@@ -17,7 +17,7 @@ func TestSecrets_RenewedFormKeepsItsFingerprint(t *testing.T) {
 		t.Fatal(err)
 	}
 	secret, stored := NewSecrets(ring).Generate(NewClientID())
-	first := stored.fingerprint()
+	first := stored.Mark()
 	for range 3 {
 		keys = append([]string{NewRingKey()}, keys...)
 		if ring, err = NewRing(keys[0], keys[1]); err != nil {
@@ -46,7 +46,7 @@ func TestSecrets_RenewedFormKeepsItsFingerprint(t *testing.T) {
 		if good, _ := alone.Verify(t.Context(), short, secret); good {
 			t.Error("a form of a wrong length was taken")
 		}
-		if got := stored.fingerprint(); got != first {
+		if got := stored.Mark(); got != first {
 			t.Errorf("the fingerprint changed from %s to %s: tokens of the same secret would not be refreshed", first, got)
 		}
 	}

@@ -208,7 +208,8 @@ func (s *Secrets) argon(ctx context.Context, secret Secret, salt, head []byte) (
 	return argon2.IDKey([]byte(secret), salt, rounds, memoryKiB, threads, argonKeyBytes), nil
 }
 
-// fingerprint marks a stored secret in the tokens that it obtained: a refresh finds out that it was replaced.
-func (s StoredSecret) fingerprint() string {
+// Mark tells a stored secret from those before and after it, in the tokens that it obtained: a refresh and a rotation
+// find out that it was replaced meanwhile. It is no secret, and stays when the form is renewed.
+func (s StoredSecret) Mark() string {
 	return base64.RawURLEncoding.EncodeToString(s.fingerprintBytes())
 }

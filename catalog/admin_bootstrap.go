@@ -135,7 +135,7 @@ func (s *Service) settleRoot(ctx context.Context, root PrincipalRecord, b Bootst
 		return Bootstrapped{}, err
 	}
 	f := s.fact(bootstrapCaller(), "bootstrap", root.Name, uuid.Nil, root.ID)
-	if err := s.Admin.ReplaceSecret(ctx, root.ID, credential.ClientID, stored, f); err != nil {
+	if err := s.Admin.ReplaceSecret(ctx, SecretChange{PrincipalID: root.ID, ClientID: credential.ClientID, Secret: stored}, f); err != nil {
 		return Bootstrapped{}, fmt.Errorf("rotate the root credential: %w", err)
 	}
 	return Bootstrapped{Rotated: true, Credential: credential}, nil

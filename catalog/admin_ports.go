@@ -45,6 +45,15 @@ type RoleGrant struct {
 	Name      string    // of a table or view
 }
 
+// SecretChange is a principal's new secret.
+type SecretChange struct {
+	PrincipalID uuid.UUID
+	ClientID    string // a new one; "" keeps the old
+	Secret      auth.StoredSecret
+	// Replaces is the auth.StoredSecret.Mark of the only secret that may be replaced; "" replaces any.
+	Replaces string
+}
+
 // PrincipalStore keeps principals and their secrets. Names are unique: fault.AlreadyExists; missing: fault.NotFound.
 type PrincipalStore interface {
 	CreatePrincipal(ctx context.Context, p PrincipalRecord, s auth.StoredSecret, f Fact) error
@@ -52,8 +61,8 @@ type PrincipalStore interface {
 	ListPrincipals(ctx context.Context) ([]PrincipalRecord, error)
 	UpdatePrincipal(ctx context.Context, p PrincipalRecord, f Fact) error
 	DropPrincipal(ctx context.Context, id uuid.UUID, f Fact) error
-	// ReplaceSecret sets the secret and, when clientID is not "", the client id.
-	ReplaceSecret(ctx context.Context, id uuid.UUID, clientID string, s auth.StoredSecret, f Fact) error
+	// ReplaceSecret: fault.Forbidden when Replaces is not the present secret's mark, read under the row's lock.
+	ReplaceSecret(ctx context.Context, c SecretChange, f Fact) error
 }
 
 // RoleStore keeps principal roles and catalog roles. A WarehouseID of uuid.Nil means principal roles.

@@ -134,7 +134,8 @@ func (s *Service) DropPrincipal(ctx context.Context, c Caller, name string) erro
 
 // RotateSecret gives the caller, and nobody else, a new secret. The old one ends at once, and so do refreshes of
 // tokens that it obtained; such a token itself lives to its end. A narrowed token is refused: the new secret would give
-// every role. A secret that must be rotated gives tokens without roles, and only those may.
+// every role. So is one whose secret was replaced meanwhile: a stolen token must not undo what was done about the theft.
+// A secret that must be rotated gives tokens without roles, and only those may.
 func (s *Service) RotateSecret(ctx context.Context, c Caller, name string) (PrincipalRecord, auth.Secret, error) {
 	res, err := s.resolveRoot(ctx, c)
 	if err != nil {
@@ -157,8 +158,13 @@ func (s *Service) RotateSecret(ctx context.Context, c Caller, name string) (Prin
 	if s.Secrets == nil {
 		return PrincipalRecord{}, "", errNoSecrets
 	}
+	if c.Principal.SecretMark == "" {
+		return PrincipalRecord{}, "", fault.New(fault.Forbidden, "Principal %q may not rotate its secret with a token that no secret of it "+
+			"obtained: sign in with the client id and the secret", name)
+	}
 	secret, stored := s.Secrets.Generate(p.ClientID)
-	return s.replaceSecret(ctx, c, "rotate-secret", p, secretChange{clientID: p.ClientID, secret: secret, stored: stored})
+	return s.replaceSecret(ctx, c, "rotate-secret", p, secret,
+		SecretChange{ClientID: p.ClientID, Secret: stored, Replaces: c.Principal.SecretMark})
 }
 
 // Credential is a client id and a secret that somebody chose; what is "" is not chosen.
@@ -176,34 +182,31 @@ func (s *Service) ResetSecret(ctx context.Context, c Caller, name string, chosen
 	if s.Secrets == nil {
 		return PrincipalRecord{}, "", errNoSecrets
 	}
-	change := secretChange{clientID: p.ClientID, secret: chosen.Secret}
+	secret, change := chosen.Secret, SecretChange{ClientID: p.ClientID}
 	if chosen.ClientID != "" {
 		if err := checkClientID(chosen.ClientID); err != nil {
 			return PrincipalRecord{}, "", err
 		}
-		change.clientID = chosen.ClientID
+		change.ClientID = chosen.ClientID
 	}
 	if chosen.Secret == "" {
-		change.secret, change.stored = s.Secrets.Generate(change.clientID)
-	} else if change.stored, err = s.Secrets.StoreChosen(ctx, chosen.Secret); err != nil {
+		secret, change.Secret = s.Secrets.Generate(change.ClientID)
+	} else if change.Secret, err = s.Secrets.StoreChosen(ctx, chosen.Secret); err != nil {
 		return PrincipalRecord{}, "", fmt.Errorf("clientSecret: %w", err)
 	}
-	return s.replaceSecret(ctx, c, "reset-secret", p, change)
+	return s.replaceSecret(ctx, c, "reset-secret", p, secret, change)
 }
 
-type secretChange struct {
-	clientID string
-	secret   auth.Secret
-	stored   auth.StoredSecret
-}
-
-func (s *Service) replaceSecret(ctx context.Context, c Caller, operation string, p PrincipalRecord, change secretChange) (PrincipalRecord, auth.Secret, error) {
+func (s *Service) replaceSecret(
+	ctx context.Context, c Caller, operation string, p PrincipalRecord, secret auth.Secret, change SecretChange,
+) (PrincipalRecord, auth.Secret, error) {
 	f := s.fact(c, operation, p.Name, uuid.Nil, p.ID)
-	if err := s.Admin.ReplaceSecret(ctx, p.ID, change.clientID, change.stored, f); err != nil {
+	change.PrincipalID = p.ID
+	if err := s.Admin.ReplaceSecret(ctx, change, f); err != nil {
 		return PrincipalRecord{}, "", fmt.Errorf("replace the secret of %s: %w", p.Name, err)
 	}
-	p.ClientID, p.Version, p.UpdatedAt = change.clientID, p.Version+1, f.At
-	return p, change.secret, nil
+	p.ClientID, p.Version, p.UpdatedAt = change.ClientID, p.Version+1, f.At
+	return p, secret, nil
 }
 
 // checkClientID refuses client ids that could not be sent as id:secret.

@@ -110,7 +110,7 @@ func TestPrincipals_AccountsFollowThem(t *testing.T) {
 		_, err = s.FindPrincipal(ctx, odd)
 		wantKind(t, err, fault.NotFound)
 	}
-	s.must(s.ReplaceSecret(ctx, ann.ID, "", auth.StoredSecret{Algorithm: "b", Form: []byte("new"), RotationRequired: true}, adminFact("rotate")))
+	s.must(s.ReplaceSecret(ctx, catalog.SecretChange{PrincipalID: ann.ID, ClientID: "", Secret: auth.StoredSecret{Algorithm: "b", Form: []byte("new"), RotationRequired: true}}, adminFact("rotate")))
 	a, err := s.FindAccountByClientID(ctx, ann.ClientID)
 	s.must(err)
 	if string(a.Secret.Form) != "new" || a.Secret.Algorithm != "b" || !a.Secret.RotationRequired {
@@ -125,16 +125,17 @@ func TestPrincipals_AccountsFollowThem(t *testing.T) {
 	if !found.RotationRequired || len(all) != 1 || !all[0].RotationRequired || len(with) != 1 || !with[0].RotationRequired {
 		t.Errorf("that the secret must be rotated is not told: %+v, %+v, %+v", found, all, with)
 	}
-	s.must(s.ReplaceSecret(ctx, ann.ID, "other", auth.StoredSecret{Algorithm: "b", Form: []byte("new")}, adminFact("reset")))
+	wantKind(t, s.ReplaceSecret(ctx, catalog.SecretChange{PrincipalID: ann.ID, Secret: a.Secret, Replaces: "another"}, adminFact("rotate")), fault.Forbidden)
+	s.must(s.ReplaceSecret(ctx, catalog.SecretChange{PrincipalID: ann.ID, ClientID: "other", Secret: auth.StoredSecret{Algorithm: "b", Form: []byte("new")}}, adminFact("reset")))
 	_, err = s.FindAccountByClientID(ctx, ann.ClientID)
 	wantKind(t, err, fault.NotFound)
 	s.principal("bob")
-	wantKind(t, s.ReplaceSecret(ctx, ann.ID, "id-bob", auth.StoredSecret{Algorithm: "b", Form: []byte("x")}, adminFact("reset")), fault.AlreadyExists)
+	wantKind(t, s.ReplaceSecret(ctx, catalog.SecretChange{PrincipalID: ann.ID, ClientID: "id-bob", Secret: auth.StoredSecret{Algorithm: "b", Form: []byte("x")}}, adminFact("reset")), fault.AlreadyExists)
 	s.must(s.DropPrincipal(ctx, ann.ID, adminFact("drop")))
 	_, err = s.FindAccountByID(ctx, ann.ID)
 	wantKind(t, err, fault.NotFound)
 	wantKind(t, s.DropPrincipal(ctx, ann.ID, adminFact("drop")), fault.NotFound)
-	wantKind(t, s.ReplaceSecret(ctx, ann.ID, "", auth.StoredSecret{}, adminFact("rotate")), fault.NotFound)
+	wantKind(t, s.ReplaceSecret(ctx, catalog.SecretChange{PrincipalID: ann.ID, ClientID: "", Secret: auth.StoredSecret{}}, adminFact("rotate")), fault.NotFound)
 }
 
 // Every mutation leaves one event; a refused or repeated one leaves none.

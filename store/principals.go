@@ -175,18 +175,31 @@ UPDATE principals
 SET client_id = CASE WHEN @client_id = '' THEN client_id ELSE @client_id END, version = version + 1, updated_at = @updated_at
 WHERE id = @id`
 
-// ReplaceSecret gives a principal a new secret and, when clientID is not "", a new client id. The old ones end at
-// once. fault.NotFound when the principal is gone, fault.AlreadyExists when the client id is another's.
-func (s *Store) ReplaceSecret(ctx context.Context, id uuid.UUID, clientID string, secret auth.StoredSecret, f catalog.Fact) error {
+const sqlFindSecret = `SELECT algorithm, secret FROM principal_secrets WHERE principal_id = @id`
+
+// ReplaceSecret gives a principal a new secret and, if it is to have one, a new client id. The old ones end at once.
+// fault.NotFound when the principal is gone, fault.AlreadyExists when the client id is another's.
+func (s *Store) ReplaceSecret(ctx context.Context, c catalog.SecretChange, f catalog.Fact) error {
 	return s.InTx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, sqlTouchPrincipal, pgx.NamedArgs{"id": id, "client_id": clientID, "updated_at": f.At})
+		// The principal's row is locked by its update, so that the secret which is compared is the one that is replaced.
+		tag, err := tx.Exec(ctx, sqlTouchPrincipal, pgx.NamedArgs{"id": c.PrincipalID, "client_id": c.ClientID, "updated_at": f.At})
 		if err != nil {
 			return err
 		}
 		if tag.RowsAffected() == 0 {
 			return fault.New(fault.NotFound, "Principal does not exist: %s", f.Subject)
 		}
-		if err := putSecret(ctx, tx, id, secret, f); err != nil {
+		if c.Replaces != "" {
+			var present auth.StoredSecret
+			err := tx.QueryRow(ctx, sqlFindSecret, pgx.NamedArgs{"id": c.PrincipalID}).Scan(&present.Algorithm, &present.Form)
+			if err != nil && !noRows(err) {
+				return err
+			}
+			if err != nil || present.Mark() != c.Replaces {
+				return fault.New(fault.Forbidden, "the secret of principal %s was replaced since this token was obtained: sign in again", f.Subject)
+			}
+		}
+		if err := putSecret(ctx, tx, c.PrincipalID, c.Secret, f); err != nil {
 			return err
 		}
 		return writeFact(ctx, tx, f)

@@ -386,6 +386,22 @@ func TestSecrets_RotationRequired(t *testing.T) {
 	o.login(second, "PRINCIPAL_ROLE:ALL").want(200, get, "/principals", "")
 }
 
+// What an administrator did about a stolen token, the token must not undo: it may not replace the secret that came
+// after its own. Nor may the holder of an older token after a rotation.
+func TestSecrets_ATokenOfAReplacedSecretDoesNotRotate(t *testing.T) {
+	o := newOffice(t)
+	first := o.hire("etl", "engineers")
+	stolen := o.login(first, "")
+	second := credentialOf(t, o.admin().want(200, post, "/principals/etl/reset", ""))
+	if r := stolen.want(403, post, "/principals/etl/rotate", ""); !strings.Contains(r.body, "replaced") {
+		t.Errorf("no reason in %s", r.body)
+	}
+	owner := o.login(second, "")
+	third := credentialOf(t, owner.want(200, post, "/principals/etl/rotate", ""))
+	owner.want(403, post, "/principals/etl/rotate", "")
+	o.login(third, "").want(200, get, "/principals/etl", "")
+}
+
 // A token that was narrowed must not widen itself by way of a new secret, which would give every role.
 func TestSecrets_ANarrowedTokenDoesNotRotate(t *testing.T) {
 	o := newOffice(t)

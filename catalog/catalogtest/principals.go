@@ -139,23 +139,26 @@ func (st *state) administrators() int {
 	return len(found)
 }
 
-// ReplaceSecret sets the secret and, when clientID is not "", the client id.
-func (s *Store) ReplaceSecret(ctx context.Context, id uuid.UUID, clientID string, secret auth.StoredSecret, f catalog.Fact) error {
+// ReplaceSecret gives a principal a new secret.
+func (s *Store) ReplaceSecret(ctx context.Context, c catalog.SecretChange, f catalog.Fact) error {
 	return s.tx(ctx, "ReplaceSecret", func(st *state) error {
-		row, ok := st.principals[id]
+		row, ok := st.principals[c.PrincipalID]
 		if !ok {
 			return noSuchPrincipal(f.Subject)
 		}
+		if c.Replaces != "" && c.Replaces != row.secret.Mark() {
+			return fault.New(fault.Forbidden, "the secret of principal %s was replaced since this token was obtained: sign in again", f.Subject)
+		}
 		for other, p := range st.principals {
-			if other != id && clientID != "" && p.ClientID == clientID {
+			if other != c.PrincipalID && c.ClientID != "" && p.ClientID == c.ClientID {
 				return fault.New(fault.AlreadyExists, "Another principal has this client id")
 			}
 		}
-		if clientID != "" {
-			row.ClientID = clientID
+		if c.ClientID != "" {
+			row.ClientID = c.ClientID
 		}
-		row.secret, row.Version, row.UpdatedAt = secret, row.Version+1, f.At
-		st.principals[id] = row
+		row.secret, row.Version, row.UpdatedAt = c.Secret, row.Version+1, f.At
+		st.principals[c.PrincipalID] = row
 		return st.write(f)
 	})
 }
