@@ -10,6 +10,7 @@ func malformedBodies() []badCall {
 	routes := map[string]string{
 		"create namespace": "/dev/namespaces", "update namespace": "/dev/namespaces/ns/properties", "create table": badTables,
 		"commit": badTable, "transaction": badCommits, "rename": badRename, "metrics": badTable + "/metrics",
+		"create view": badViews, "replace view": badView, "rename view": badViewRename,
 	}
 	bodies := map[string]any{
 		"an open brace": `{`, "half a pair": `{"a":}`, "a bare word": `nonsense`, "single quotes": `{'namespace': ['a']}`,

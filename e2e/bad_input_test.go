@@ -43,7 +43,7 @@ const (
 type object = map[string]any
 type list = []any
 
-// badInput is a server that nobody else uses, with a table ns.t, its neighbour ns.victim, and a way to see whether
+// badInput is a server that nobody else uses, with a table ns.t, its neighbour ns.victim, a view ns.v, and a way to see whether
 // anything changed.
 type badInput struct {
 	t      *testing.T
@@ -80,6 +80,7 @@ func newBadInput(t *testing.T) *badInput {
 	for _, name := range []string{"t", "victim"} {
 		b.mustDo("POST", badTables, object{"name": name, "schema": goodSchema()})
 	}
+	b.mustDo("POST", badViews, goodView("v"))
 	b.table, b.victim = b.loadTable("t"), b.loadTable("victim")
 	b.mustDo("POST", badTable, appendOf(b.table, 1, 0))
 	b.table = b.loadTable("t")
@@ -363,6 +364,7 @@ func TestBadInput(t *testing.T) {
 	b.refused("references", b.foreignReferences())
 	b.refused("properties", b.steeringProperties())
 	b.refused("formats", b.badFormats())
+	b.refused("views", b.badViewCalls())
 	b.refused("tokens", b.badTokens())
 	b.refused("logins", b.badLogins())
 	b.refused("management", b.badManagement())
