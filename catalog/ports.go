@@ -212,6 +212,3 @@ type MetadataIO interface {
 
 // Clock gives the time; tests set it.
 type Clock func() time.Time
-
-// MetricsStore keeps clients' reports.
-type MetricsStore interface{}

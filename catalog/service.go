@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"catalogd/auth"
@@ -18,8 +19,10 @@ type Service struct {
 	Now       Clock
 	Log       *slog.Logger
 
-	cache   *metadataCache
-	turns   *turns
+	cache *metadataCache
+	turns *turns
+	// reports counts clients\' reports: each so many sweep old ones away.
+	reports atomic.Int64
 	repeats *repeats
 	// writeDeadline is commitAfterWriteMax but for tests of what happens when it passes.
 	writeDeadline time.Duration

@@ -2,12 +2,10 @@ package catalog
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	"catalogd/authz"
-	"catalogd/internal/fault"
 )
 
 // ListTables gives the tables of a namespace by name.
@@ -102,22 +100,4 @@ type RenameTableRequest struct {
 // RenameTable gives a table another name. No file moves; uuid, location and grants stay.
 func (s *Service) RenameTable(ctx context.Context, c Caller, r RenameTableRequest) error {
 	return s.renameKind(ctx, c, KindTable, r)
-}
-
-// ReportMetrics takes a client's scan or commit report. Nothing in it is trusted.
-func (s *Service) ReportMetrics(ctx context.Context, c Caller, warehouse string, id Identifier, body []byte) error {
-	_, err := s.resolveTable(ctx, c, warehouse, id, need{"report-metrics", id.String(), authz.TableReadData})
-	if err != nil {
-		return err
-	}
-	var report struct {
-		Type string `json:"report-type"`
-	}
-	if err := json.Unmarshal(body, &report); err != nil {
-		return fault.Wrap(fault.BadRequest, err, "the metrics report is not a JSON object with a report-type")
-	}
-	if report.Type == "" {
-		return fault.New(fault.BadRequest, "the metrics report has no report-type")
-	}
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"catalogd/authz"
+	"catalogd/catalog"
 )
 
 func TestField_C001_UnknownWarehouse(t *testing.T) {
@@ -176,16 +177,70 @@ const scanReport = `{"report-type":"scan-report","table-name":"other.table","sna
 	`"projected-field-ids":[1],"projected-field-names":["id"],"metrics":{},"unknown":{"deep":[null]}}`
 
 func TestField_C197_ReportsAreRead(t *testing.T) {
-	d := newLake(t).door
+	l := newLake(t)
+	d := l.door
 	d.mustCreateNamespace(t, "a")
 	d.mustCreateTable(t, "a", "t")
 	const at = namespacesOfLake + "/a/tables/"
 	d.expect(t, "POST", at+"t/metrics", scanReport, 204, "")
-	d.expect(t, "POST", at+"t/metrics", `{"report-type":"never-heard-of"}`, 204, "")
+	d.expect(t, "POST", at+"t/metrics", `{"report-type":"never-heard-of","snapshot-id":"one"}`, 204, "")
+	kept := l.reports(t, "t")
+	if len(kept) != 2 || kept[0].Type != "never-heard-of" || kept[0].SnapshotID != nil || string(kept[1].Report) != scanReport ||
+		kept[1].SnapshotID == nil || *kept[1].SnapshotID != 1 || kept[1].Principal != "ann" {
+		t.Errorf("kept %+v", kept)
+	}
 	d.expect(t, "POST", at+"none/metrics", scanReport, 404, "NoSuchTableException")
 	d.expect(t, "POST", at+"t/metrics", `{"report-type":`, 400, "BadRequestException")
 	d.expect(t, "POST", at+"t/metrics", ``, 400, "BadRequestException")
 	d.expect(t, "POST", at+"t/metrics", "{\"report-type\":\"\xff\"}", 400, "BadRequestException")
+	for _, body := range []string{`[]`, `null`, `{}`, `{"report-type":5}`, `{"report-type":""}`, `{"report-type":"a\u0000"}`} {
+		d.expect(t, "POST", at+"t/metrics", body, 400, "BadRequestException")
+	}
+	if n := len(l.reports(t, "t")); n != 2 {
+		t.Errorf("%d reports are kept, 2 were taken", n)
+	}
+}
+
+// reports gives what is kept of a table of namespace a, newest first.
+func (l *lake) reports(t *testing.T, table string) []catalog.MetricsReport {
+	t.Helper()
+	res, err := l.store.Resolve(t.Context(), catalog.Lookup{Warehouse: "lake", Namespace: catalog.Namespace{"a"}, Table: table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := l.store.ListReports(t.Context(), res.Table.ID, catalog.MetricsPage{Limit: 10000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kept
+}
+
+// A filter of any length is taken; what is kept of it is bounded, and so is the number of reports.
+func TestTrap45_ReportsAreBounded(t *testing.T) {
+	l := newLake(t)
+	l.mustCreateNamespace(t, "a")
+	l.mustCreateTable(t, "a", "t")
+	const at = namespacesOfLake + "/a/tables/t/metrics"
+	long := strings.Repeat("x", 200<<10)
+	l.expect(t, "POST", at, `{"report-type":"scan-report","snapshot-id":7,"filter":"`+long+`","metrics":{"a":1}}`, 204, "")
+	kept := l.reports(t, "t")
+	if got := string(kept[0].Report); got != `{"catalogd.shortened":["filter"],"filter":null,"metrics":{"a":1},"report-type":"scan-report","snapshot-id":7}` {
+		t.Errorf("kept %.300s", got)
+	}
+	many := make([]string, 40)
+	for i := range many {
+		many[i] = `"` + strconv.Itoa(i) + `":"` + long[:10<<10] + `"`
+	}
+	l.expect(t, "POST", at, `{"report-type":"odd",`+strings.Join(many, ",")+`}`, 204, "")
+	if got := string(l.reports(t, "t")[0].Report); got != `{"catalogd.shortened":["*"],"report-type":"odd"}` {
+		t.Errorf("kept %.300s", got)
+	}
+	for range 1100 {
+		l.expect(t, "POST", at, `{"report-type":"scan-report"}`, 204, "")
+	}
+	if n := len(l.reports(t, "t")); n < 1000 || n > 1016 {
+		t.Errorf("%d reports are kept", n)
+	}
 }
 
 func TestField_C200_ReportsAreNotTrusted(t *testing.T) {
@@ -196,6 +251,13 @@ func TestField_C200_ReportsAreNotTrusted(t *testing.T) {
 	reader := l.door.as("reader")
 	reader.expect(t, "POST", namespacesOfLake+"/a/tables/t/metrics", scanReport, 204, "")
 	reader.expect(t, "DELETE", namespacesOfLake+"/a/tables/t", "", 403, "ForbiddenException")
+	// Who may only read commits nothing; a report of a commit of his is made up.
+	commitReport := strings.Replace(scanReport, "scan-report", "commit-report", 1)
+	reader.expect(t, "POST", namespacesOfLake+"/a/tables/t/metrics", commitReport, 403, "ForbiddenException")
+	l.letOnly(t, "writer", authz.TableWriteData)
+	l.door.as("writer").expect(t, "POST", namespacesOfLake+"/a/tables/t/metrics", commitReport, 204, "")
+	l.door.expect(t, "POST", namespacesOfLake+"/a/views", viewBody("v"), 200, "")
+	l.door.expect(t, "POST", namespacesOfLake+"/a/tables/v/metrics", scanReport, 404, "NoSuchTableException")
 	if a := l.door.as("nobody").send(t, "POST", namespacesOfLake+"/a/tables/t/metrics", scanReport); a.status != 403 {
 		t.Errorf("a report without the right to read: %d", a.status)
 	}

@@ -115,8 +115,9 @@ type state struct {
 	keys           []auth.StoredKey
 	outcomes       map[outcomeKey]outcomeRow
 
-	events []Event
-	audits []Audit
+	reports []catalog.MetricsReport
+	events  []Event
+	audits  []Audit
 
 	now time.Time // when the transaction began
 }
