@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -256,6 +257,7 @@ func viewDraftOf(base *View, now time.Time) *viewDraft {
 		base: base, now: now.UnixMilli(), uuid: base.uuid, location: base.location,
 		schemas:    list{parts: base.schemas, selected: noneAdded, added: noneAdded},
 		properties: propertySet{base: base.properties},
-		versions:   base.versions, current: base.current, lastAdded: noneAdded,
+		versions:   slices.Clip(base.versions), // so that adding leaves the base's alone
+		current:    base.current, lastAdded: noneAdded,
 	}
 }
