@@ -1,6 +1,9 @@
 package commit
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // snapshotEntry is what the index knows of a snapshot; the rest stays text.
 type snapshotEntry struct {
@@ -116,8 +119,11 @@ type newSnapshot struct {
 	text                            []byte
 }
 
+// noSnapshotID is how some writers, ClickHouse among them, say that there is no snapshot.
+const noSnapshotID = -1
+
 // parseNewSnapshot reads a snapshot of a request. Its text is kept but for fields that are null: Java's reader
-// refuses a null parent-snapshot-id or schema-id.
+// refuses a null parent-snapshot-id or schema-id. A parent of -1 is none and left out too.
 func parseNewSnapshot(text []byte) (n newSnapshot, err error) {
 	var buf [16]member
 	o, err := parseObject(text, "snapshot", buf[:0])
@@ -164,8 +170,13 @@ func parseNewSnapshot(text []byte) (n newSnapshot, err error) {
 		n.operation = values["operation"]
 	}
 	n.text = text
-	if bytes.Contains(text, []byte("null")) {
-		n.text = rewrite(o.withoutNulls(snapshotFields...))
+	first := n.hasParent && n.parent == noSnapshotID
+	if first {
+		n.parent, n.hasParent = 0, false
+	}
+	if first || bytes.Contains(text, []byte("null")) {
+		kept := o.withoutNulls(snapshotFields...)
+		n.text = rewrite(slices.DeleteFunc(kept, func(m member) bool { return first && string(m.name) == "parent-snapshot-id" }))
 	}
 	return n, nil
 }

@@ -245,6 +245,14 @@ func TestApply_Snapshots(t *testing.T) {
 			t.Errorf("snapshot is %s", s)
 		}
 	})
+	t.Run("a parent of -1 is none, as ClickHouse writes it", func(t *testing.T) {
+		d := commitOn(t, base, `{"action":"add-snapshot","snapshot":{"snapshot-id":7,"parent-snapshot-id":-1,"sequence-number":35,"timestamp-ms":1,`+
+			`"manifest-list":"s3://m","summary":{"operation":"append"}}}`)
+		s, _ := d.SnapshotJSON(7)
+		if string(s) != `{"snapshot-id":7,"sequence-number":35,"timestamp-ms":1,"manifest-list":"s3://m","summary":{"operation":"append"}}` {
+			t.Errorf("snapshot is %s", s)
+		}
+	})
 	refused(t, base, fault.Validation, "Snapshot already exists for id: 3055729675574597004", addSnap(snapshotTwo, 0, 35))
 	refused(t, base, fault.Validation, "Snapshot already exists for id: 7", addSnap(7, 0, 35), addSnap(7, 0, 36))
 	refused(t, base, fault.CommitConflict, "Validation failed, please retry: Cannot add snapshot with sequence number 34 older than last sequence number 34", addSnap(7, snapshotTwo, 34))

@@ -1,7 +1,6 @@
 package commit
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -257,7 +256,6 @@ func viewDraftOf(base *View, now time.Time) *viewDraft {
 		base: base, now: now.UnixMilli(), uuid: base.uuid, location: base.location,
 		schemas:    list{parts: base.schemas, selected: noneAdded, added: noneAdded},
 		properties: propertySet{base: base.properties},
-		versions:   slices.Clip(base.versions), // so that adding leaves the base's alone
-		current:    base.current, lastAdded: noneAdded,
+		versions:   base.versions, current: base.current, lastAdded: noneAdded,
 	}
 }

@@ -318,21 +318,3 @@ func TestView_IndexIsCounted(t *testing.T) {
 		t.Errorf("%d bytes, and %d for each further version", few.IndexBytes(), perVersion)
 	}
 }
-
-// TestView_AsManyVersionsAsARequestHolds also lets two requests add to one base: neither may see the other's.
-func TestView_AsManyVersionsAsARequestHolds(t *testing.T) {
-	base := plainView(t)
-	for _, word := range []string{"a", "b"} {
-		updates := make([]string, viewUpdatesMax)
-		for i := range updates {
-			updates[i] = addVersion(3, 0, "spark-sql", fmt.Sprintf("%s%d", word, i))
-		}
-		v := commitOnView(t, base, updates...)
-		if len(v.versions) != viewUpdatesMax+1 || v.version(2) == nil || v.version(1) != nil {
-			t.Errorf("%d versions", len(v.versions))
-		}
-		if last := string(v.versions[viewUpdatesMax].text); !strings.Contains(last, fmt.Sprintf(`"%s%d"`, word, viewUpdatesMax-1)) {
-			t.Errorf("the last is %s", last)
-		}
-	}
-}

@@ -133,7 +133,7 @@ func (c addViewVersion) applyView(d *viewDraft) error {
 	if version.id > versionIDMax {
 		return fault.New(fault.Validation, "Cannot add version: the view has used up all version ids")
 	}
-	d.versions = append(d.versions, version)
+	d.versions = append(d.versions[:len(d.versions):len(d.versions)], version)
 	d.definitions[definition] = version.id
 	d.lastAdded = version.id
 	return nil
