@@ -60,6 +60,15 @@ func textKeys(v any) any {
 // ErrUndescribed tells that the document has no such path, or no such method of it.
 var ErrUndescribed = errors.New("the document does not describe this operation")
 
+// MissingError tells that an answer lacks a member that the document requires.
+type MissingError struct {
+	// At is the member's place, such as "$.metadata.snapshots[0].summary".
+	At string
+}
+
+// Error names the place.
+func (e *MissingError) Error() string { return e.At + " is required and missing" }
+
 // CheckAnswer compares an answer with what the document says of the operation. The path is a request's, escaped and
 // without a base ("/v1/lake/namespaces/a"). An answer without a body matches statuses that describe none.
 func (d *Document) CheckAnswer(method, path string, status int, body []byte) error {
@@ -92,20 +101,45 @@ func (d *Document) CheckAnswer(method, path string, status int, body []byte) err
 
 // operation finds the operation whose template fits; templates without parameters win.
 func (d *Document) operation(method, path string) (map[string]any, error) {
+	template, err := d.Template(method, path)
+	if err != nil {
+		return nil, err
+	}
+	operation, _ := lookup(d.root, "paths", template, strings.ToLower(method)).(map[string]any)
+	return operation, nil
+}
+
+// Template gives the path of the document, with its parameters, that a request's method and path belong to; the path
+// is as CheckAnswer takes it. ErrUndescribed when there is none.
+func (d *Document) Template(method, path string) (string, error) {
 	paths, _ := d.root["paths"].(map[string]any)
-	var found map[string]any
-	parameters := len(path)
+	found, parameters := "", len(path)
 	for template, item := range paths {
 		if n := strings.Count(template, "{"); fits(template, path) && n < parameters {
-			if operation, ok := lookup(item, strings.ToLower(method)).(map[string]any); ok {
-				found, parameters = operation, n
+			if _, ok := lookup(item, strings.ToLower(method)).(map[string]any); ok {
+				found, parameters = template, n
 			}
 		}
 	}
-	if found == nil {
-		return nil, fmt.Errorf("%s %s: %w", method, path, ErrUndescribed)
+	if found == "" {
+		return "", fmt.Errorf("%s %s: %w", method, path, ErrUndescribed)
 	}
 	return found, nil
+}
+
+// Operations lists all operations of the document in order, each as "METHOD template".
+func (d *Document) Operations() []string {
+	var out []string
+	paths, _ := d.root["paths"].(map[string]any)
+	for template, item := range paths {
+		for _, method := range []string{"get", "head", "post", "put", "patch", "delete"} {
+			if lookup(item, method) != nil {
+				out = append(out, strings.ToUpper(method)+" "+template)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 func fits(template, path string) bool {
@@ -214,7 +248,7 @@ func (d *Document) checkObject(s, value map[string]any, at string) error {
 	required, _ := s["required"].([]any)
 	for _, name := range required {
 		if _, ok := value[name.(string)]; !ok {
-			return fmt.Errorf("%s.%s is required and missing", at, name)
+			return &MissingError{At: at + "." + name.(string)}
 		}
 	}
 	properties, _ := s["properties"].(map[string]any)

@@ -2,6 +2,7 @@ package openapitest
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"catalogd/openapi"
@@ -44,5 +45,32 @@ func TestCheckAnswer(t *testing.T) {
 	}
 	if err := d.CheckAnswer("GET", "/v1/nothing/here", 200, nil); !errors.Is(err, ErrUndescribed) {
 		t.Errorf("unknown path: %v", err)
+	}
+}
+
+func TestTemplate(t *testing.T) {
+	d, err := Load(openapi.IcebergFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"/v1/config":                         "/v1/config",
+		"/v1/p/tables/rename":                "/v1/{prefix}/tables/rename",
+		"/v1/p/namespaces/a%1Fb/tables/t%2F": "/v1/{prefix}/namespaces/{namespace}/tables/{table}",
+	} {
+		method := "GET"
+		if want == "/v1/{prefix}/tables/rename" {
+			method = "POST"
+		}
+		got, err := d.Template(method, path)
+		if err != nil || got != want {
+			t.Errorf("%s %s belongs to %q (%v), wanted %q", method, path, got, err, want)
+		}
+		if !slices.Contains(d.Operations(), method+" "+got) {
+			t.Errorf("%s %s is not listed", method, got)
+		}
+	}
+	if _, err := d.Template("PUT", "/v1/config"); !errors.Is(err, ErrUndescribed) {
+		t.Errorf("PUT /v1/config: %v", err)
 	}
 }
