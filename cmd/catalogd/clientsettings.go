@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"catalogd/vending"
 )
 
 // clientSettings is what people paste into their engines.
@@ -15,6 +17,7 @@ type clientSettings struct {
 	Secret     string // or a mask
 	Scope      string
 	S3         bool // the warehouse is on an object store and vends credentials; else on the server's own disk
+	Storage    vending.Profile
 }
 
 // Versions that the settings were tried with, in `make test`.
@@ -73,7 +76,14 @@ func (s clientSettings) trino() string {
 		"iceberg.rest-catalog.oauth2.server-uri=" + s.TokenURI,
 	}
 	if s.S3 {
-		lines = append(lines, "iceberg.rest-catalog.vended-credentials-enabled=true", "fs.s3.enabled=true")
+		// Trino takes the keys from the catalog, and where the store is from its own file.
+		lines = append(lines, "iceberg.rest-catalog.vended-credentials-enabled=true", "fs.s3.enabled=true", "s3.region="+s.Storage.Region)
+		if s.Storage.Endpoint != "" {
+			lines = append(lines, "s3.endpoint="+s.Storage.Endpoint)
+		}
+		if s.Storage.PathStyleAccess {
+			lines = append(lines, "s3.path-style-access=true")
+		}
 	} else {
 		lines = append(lines, "fs.local.enabled=true", "local.location=/")
 	}

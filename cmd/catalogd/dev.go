@@ -147,10 +147,14 @@ func (d *dev) announce() error {
 	if d.config.PublicURL != "" {
 		base = d.config.PublicURL
 	}
+	storage, err := d.profile(d.location())
+	if err != nil {
+		return err
+	}
 	settings := clientSettings{
 		CatalogURI: base + "/api/catalog", TokenURI: base + tokenPath, Warehouse: devWarehouse,
 		ClientID: d.credential.ClientID, Secret: d.credential.Secret.Reveal(), Scope: adminDefaultScope,
-		S3: !strings.HasPrefix(d.location(), "file:"),
+		S3: !strings.HasPrefix(d.location(), "file:"), Storage: storage,
 	}
 	if err := d.folder.writeClientEnv([][2]string{
 		{"CATALOG_URI", settings.CatalogURI},
