@@ -20,6 +20,12 @@ RACE := ./api/... ./auth/... ./catalog ./catalog/catalogtest ./internal/crash/..
 RACE_LAYOUT := Cancel|Spill
 TEST_TIMEOUT ?= 45m
 
+# Real clients, in the order of what their downloads take; some come in several versions or parts.
+CLIENTS := trino spark clickhouse pyiceberg duckdb rck iceberg-js
+PARTS_spark := 4 3.5
+PARTS_pyiceberg := new old
+PARTS_rck := kit own
+
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -60,11 +66,14 @@ schema: postgres ## dump the database schema into migrations/schema.sql
 	$(GO) test ./store -run '^TestSchema' -count=1 -rewrite
 
 rewrite: postgres ## rewrite all golden files; review the difference
-	@for p in $$(git grep -l '"rewrite"' -- '*_test.go' | xargs -n1 dirname | sort -u); do \
+	@for p in $$(git grep -l '"rewrite"' -- '*_test.go' ':!e2e' | xargs -n1 dirname | sort -u); do \
 		echo "$$p"; $(GO) test "./$$p" -count=1 -rewrite; done
 
 e2e: prepare ## the tests with real clients; STORY=name runs one
 	$(GO) test -timeout $(TEST_TIMEOUT) -count=1 -v -run '$(or $(STORY),.)' ./e2e/...
+
+compatibility: prepare ## run every client and write docs/compatibility.md anew
+	$(GO) test ./e2e -timeout $(TEST_TIMEOUT) -count=1 -v -run '^(TestSmoke|TestKit|TestIcebergGo)_' -rewrite
 
 fuzz: ## every fuzz target for FUZZ_TIME (default 1m)
 	@git grep -lE '^func Fuzz' -- '*_test.go' | while read -r f; do \
@@ -78,7 +87,7 @@ clean: ## remove what was built here; the cache folder stays
 # run side by side; each is idempotent and locks for itself.
 prepare: ## only install and build what the tests need
 	@$(MAKE) --no-print-directory doctor-test
-	@$(MAKE) --no-print-directory -j3 build store postgres pyiceberg duckdb spark warm
+	@$(MAKE) --no-print-directory -j4 build store postgres $(CLIENTS) warm
 
 demo-parts: build postgres pyiceberg duckdb $(if $(filter s3,$(DEMO_STORE)),store)
 
@@ -88,8 +97,9 @@ postgres: ## Postgres into the cache folder, when the system has none
 store: ## build the S3 store with STS that the tests use
 	@$(call say,'S3 store'); echo "S3 store: $$(e2e/s3/build | tail -n 1)"
 
-pyiceberg duckdb spark: ## install one of the real clients
-	@$(call say,'client $@'); echo "$@: $$(e2e/clients/$@/install | tail -n 1 | cut -c1-120)"
+$(CLIENTS): ## install one of the real clients
+	@for part in $(or $(PARTS_$@),''); do \
+		$(call say,"client $@ $$part"); path=$$(e2e/clients/$@/install $$part | tail -n 1 | cut -c1-120); echo "$@: $$path"; done
 
 # Compile the tests while the clients download.
 warm:
@@ -101,4 +111,4 @@ doctor-test doctor-demo:
 	@.ci/doctor $(@:doctor-%=%)
 
 .PHONY: help build check test demo bench doctor run schema rewrite e2e fuzz clean prepare demo-parts postgres store \
-	pyiceberg duckdb spark warm doctor-test doctor-demo
+	$(CLIENTS) warm compatibility doctor-test doctor-demo

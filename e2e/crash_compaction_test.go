@@ -90,11 +90,11 @@ func TestCrash_Compaction(t *testing.T) {
 	c.wake()
 	_ = survivor.cmd.Process.Signal(os.Interrupt)
 	if err := survivor.wait(t); err != nil {
-		t.Errorf("the surviving worker ended with %v:\n%s", err, tail(survivor.log.text(), 20))
+		t.Errorf("the surviving worker ended with %v:\n%s", err, tail(survivor.log.String(), 20))
 	}
 	c.check(py.run(t, l.server, "stories/crash_tables.py", checks...))
 	if t.Failed() {
-		t.Logf("the surviving worker's log:\n%s", tail(survivor.log.text(), 80))
+		t.Logf("the surviving worker's log:\n%s", tail(survivor.log.String(), 80))
 	}
 }
 
@@ -109,7 +109,7 @@ func (c *compactionCrashes) die(j *crashJob) {
 	c.t.Helper()
 	w := c.lake.startWorker(j.point)
 	if err := w.wait(c.t); !killed(err) {
-		c.t.Fatalf("%s: the worker ended with %v:\n%s", j.what, err, tail(w.log.text(), 20))
+		c.t.Fatalf("%s: the worker ended with %v:\n%s", j.what, err, tail(w.log.String(), 20))
 	}
 	if pid := fmt.Sprintf("/%d", w.cmd.Process.Pid); !strings.HasSuffix(query[string](c.lake, `SELECT worker FROM jobs WHERE id = $1`, j.id)[0], pid) {
 		c.t.Fatalf("%s: another worker than %s has the job", j.what, pid)
@@ -173,10 +173,10 @@ func (c *compactionCrashes) wake() {
 			continue
 		}
 		_ = j.hung.cmd.Process.Signal(syscall.SIGCONT)
-		await(c.t, j.what+": it has done with its job", func() bool { return strings.Contains(j.hung.log.text(), "maintenance job") })
+		await(c.t, j.what+": it has done with its job", func() bool { return strings.Contains(j.hung.log.String(), "maintenance job") })
 		_ = j.hung.cmd.Process.Signal(os.Interrupt)
-		if err := j.hung.wait(c.t); err != nil || !strings.Contains(j.hung.log.text(), "the lease was lost") {
-			c.t.Errorf("%s: it ended with %v:\n%s", j.what, err, tail(j.hung.log.text(), 10))
+		if err := j.hung.wait(c.t); err != nil || !strings.Contains(j.hung.log.String(), "the lease was lost") {
+			c.t.Errorf("%s: it ended with %v:\n%s", j.what, err, tail(j.hung.log.String(), 10))
 		}
 	}
 }

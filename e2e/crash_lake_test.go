@@ -145,7 +145,7 @@ func newLake(t testing.TB) *lake {
 	dir := tempDir(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	l := &lake{t: t, bin: bin, dir: dir, wish: filepath.Join(dir, "wish"), servingPID: filepath.Join(dir, "serve.pid"),
-		server: &server{dir: dir, log: &bytes.Buffer{}}}
+		server: &server{dir: dir, log: &lockedBuffer{}}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the servers' log:\n%s", tail(l.server.log.String(), 40))
@@ -219,7 +219,7 @@ func (l *lake) startServing(credential string) {
 		"CATALOG_SCOPE": "PRINCIPAL_ROLE:ALL", "CATALOG_OAUTH2__SERVER__URI": base + "/api/catalog/v1/oauth/tokens",
 		"CATALOGD_MANAGEMENT_URI": base + "/api/management/v1",
 	}
-	log := &lockedBuffer{to: l.server.log}
+	log := l.server.log
 	l.serving = watch(l.t, nil, 0, func() *exec.Cmd {
 		// The shell leaves its pid, which the server then has, where a point finds it.
 		cmd := exec.Command("sh", "-c", `echo $$ >"$0" && exec "$@"`, l.servingPID, l.bin, "serve", "--listen", api, "--ops-listen", ops)
@@ -233,7 +233,7 @@ func (l *lake) startServing(credential string) {
 // lockedBuffer takes the log of processes that follow each other.
 type lockedBuffer struct {
 	mu sync.Mutex
-	to *bytes.Buffer
+	to bytes.Buffer
 }
 
 func (b *lockedBuffer) Write(p []byte) (int, error) {
@@ -242,8 +242,8 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	return b.to.Write(p)
 }
 
-// text gives what has been written so far.
-func (b *lockedBuffer) text() string {
+// String gives what has been written so far.
+func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.to.String()
@@ -320,7 +320,7 @@ type worker struct {
 // startWorker starts a worker process. point, when not "", is where it is to die; else it listens to wishes.
 func (l *lake) startWorker(point string) *worker {
 	l.t.Helper()
-	w := &worker{cmd: exec.Command(l.bin, "worker", "--ops-listen", "127.0.0.1:0"), log: &lockedBuffer{to: &bytes.Buffer{}}}
+	w := &worker{cmd: exec.Command(l.bin, "worker", "--ops-listen", "127.0.0.1:0"), log: &lockedBuffer{}}
 	w.cmd.Env = append(slices.Clone(l.env), "CATALOGD_MAINTENANCE_SCRATCH="+filepath.Join(l.dir, "scratch"))
 	if point != "" {
 		w.cmd.Env = append(w.cmd.Env, "CATALOGD_CRASH_POINT="+point)
@@ -344,7 +344,7 @@ func (w *worker) wait(t testing.TB) error {
 	case <-time.After(awaitMax):
 		_ = w.cmd.Process.Kill()
 		<-ended
-		t.Fatalf("the worker did not end:\n%s", tail(w.log.text(), 30))
+		t.Fatalf("the worker did not end:\n%s", tail(w.log.String(), 30))
 		return nil
 	}
 }

@@ -84,7 +84,7 @@ func TestCrash_OrdinaryBuildsIgnoreWishes(t *testing.T) {
 	dir := tempDir(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	log := filepath.Join(dir, "points.log")
-	s := &server{dir: filepath.Join(dir, "data"), log: &bytes.Buffer{}}
+	s := &server{dir: filepath.Join(dir, "data"), log: &lockedBuffer{}}
 	s.cmd = exec.Command(binary(t), "dev", "--data", s.dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--no-worker")
 	s.cmd.Env = append(cleanEnv(), "CATALOGD_CRASH_POINT=commit-before-metadata", "CATALOGD_CRASH_LOG="+log)
 	s.waitReady(t)

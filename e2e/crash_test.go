@@ -64,7 +64,7 @@ func (c *crashing) start() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	s := &server{dir: c.dir, log: &bytes.Buffer{}}
+	s := &server{dir: c.dir, log: &lockedBuffer{}}
 	s.cmd = exec.Command(bin, "dev", "--data", c.dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--no-worker")
 	// A commit whose database is gone waits for it as long as the server may take to end.
 	s.cmd.Env = append(cleanEnv(), "CATALOGD_CRASH_POINT=@"+c.wish(), "CATALOGD_SHUTDOWN_GRACE=2")
@@ -146,11 +146,16 @@ type loaded struct {
 		UUID      string `json:"table-uuid"`
 		Location  string `json:"location"`
 		Snapshots []struct {
-			ID int64 `json:"snapshot-id"`
+			ID       int64 `json:"snapshot-id"`
+			Parent   int64 `json:"parent-snapshot-id"`
+			Sequence int64 `json:"sequence-number"`
 		} `json:"snapshots"`
 		Refs map[string]struct {
 			ID int64 `json:"snapshot-id"`
 		} `json:"refs"`
+		SnapshotLog []struct {
+			ID int64 `json:"snapshot-id"`
+		} `json:"snapshot-log"`
 		Log []struct {
 			File string `json:"metadata-file"`
 		} `json:"metadata-log"`

@@ -3,13 +3,11 @@ package e2e
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,30 +27,49 @@ type server struct {
 	env map[string]string // client.env
 	cmd *exec.Cmd
 	s3  *s3store
-	log *bytes.Buffer
+	log *lockedBuffer
 }
 
 // shared holds what several tests use; TestMain stops it.
 var shared struct {
+	stopping sync.Mutex
+	stops    []func()
+
 	mu      sync.Mutex
-	stops   []func()
 	servers map[string]*server
 	store   *s3store
-	binary  string
+}
+
+// built is the catalogd under test.
+var built struct {
+	mu   sync.Mutex
+	path string
 }
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	shared.mu.Lock()
+	shared.stopping.Lock()
 	for i := len(shared.stops) - 1; i >= 0; i-- {
 		shared.stops[i]()
 	}
-	shared.mu.Unlock()
+	shared.stopping.Unlock()
+	if os.Getenv("CATALOGD_BIN") == "" && built.path != "" {
+		os.RemoveAll(filepath.Dir(built.path))
+	}
+	printUntouched()
+	if err := writeCompatibility(); err != nil {
+		fmt.Fprintln(os.Stderr, "write", compatibilityFile, err)
+		code = 1
+	}
 	os.Exit(code)
 }
 
 // keep makes fn run when all tests are over.
-func keep(fn func()) { shared.stops = append(shared.stops, fn) }
+func keep(fn func()) {
+	shared.stopping.Lock()
+	defer shared.stopping.Unlock()
+	shared.stops = append(shared.stops, fn)
+}
 
 // root is the repository's top folder.
 func root(t testing.TB) string {
@@ -80,22 +97,22 @@ func tempDir(t testing.TB) string {
 // binary gives the catalogd to test: CATALOGD_BIN, else one built here once.
 func binary(t testing.TB) string {
 	t.Helper()
-	if shared.binary != "" {
-		return shared.binary
+	built.mu.Lock()
+	defer built.mu.Unlock()
+	if built.path != "" {
+		return built.path
 	}
 	if path := os.Getenv("CATALOGD_BIN"); path != "" {
-		shared.binary = path
+		built.path = path
 		return path
 	}
-	dir := tempDir(t)
-	keep(func() { os.RemoveAll(dir) })
-	path := filepath.Join(dir, "catalogd")
+	path := filepath.Join(tempDir(t), "catalogd")
 	build := exec.Command("go", "build", "-o", path, "./cmd/catalogd")
 	build.Dir = root(t)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build catalogd: %v\n%s", err, out)
 	}
-	shared.binary = path
+	built.path = path
 	return path
 }
 
@@ -114,7 +131,7 @@ func sharedServer(t testing.TB, kind string) *server {
 	keep(func() { os.RemoveAll(dir) })
 	var store *s3store
 	if kind == "s3" {
-		store = sharedStore(t)
+		store = lockedStore(t)
 	}
 	s := startDev(t, filepath.Join(dir, "data"), store)
 	keep(s.stop)
@@ -125,7 +142,16 @@ func sharedServer(t testing.TB, kind string) *server {
 	return s
 }
 
+// sharedStore is the object store of all tests.
 func sharedStore(t testing.TB) *s3store {
+	t.Helper()
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	return lockedStore(t)
+}
+
+// lockedStore is sharedStore for those that hold shared.mu.
+func lockedStore(t testing.TB) *s3store {
 	t.Helper()
 	if shared.store == nil {
 		dir := tempDir(t)
@@ -146,7 +172,7 @@ func startDev(t testing.TB, dir string, store *s3store, args ...string) *server 
 		env = append(env, "AWS_ACCESS_KEY_ID="+store.env["S3_CATALOG_ACCESS_KEY_ID"],
 			"AWS_SECRET_ACCESS_KEY="+store.env["S3_CATALOG_SECRET_ACCESS_KEY"])
 	}
-	s := &server{dir: dir, s3: store, log: &bytes.Buffer{}}
+	s := &server{dir: dir, s3: store, log: &lockedBuffer{}}
 	s.cmd = exec.Command(binary(t), args...)
 	s.cmd.Env = env
 	s.waitReady(t)
@@ -229,6 +255,17 @@ type s3store struct {
 	env map[string]string
 	// sts overrides the endpoint that the catalog asks for sessions.
 	sts string
+	// base is the folder of the bucket that the warehouse is in; "" is "e2e".
+	base string
+	// endpointHidden keeps the store's address from clients.
+	endpointHidden bool
+}
+
+// within gives the store with another base, for a warehouse of its own.
+func (s *s3store) within(base string) *s3store {
+	other := *s
+	other.base = base
+	return &other
 }
 
 // startStore starts the store of e2e/s3; iam, when not "", is another identity file.
@@ -249,7 +286,17 @@ func (s *s3store) stop() {
 	_ = exec.Command(filepath.Join("s3", "down"), s.dir).Run()
 }
 
-func (s *s3store) location() string { return "s3://" + s.env["S3_BUCKET"] + "/e2e" }
+func (s *s3store) folder() string {
+	if s.base == "" {
+		return "e2e"
+	}
+	return s.base
+}
+
+func (s *s3store) location() string { return "s3://" + s.env["S3_BUCKET"] + "/" + s.folder() }
+
+// bucketURL is the bucket as an address, for clients that want it by hand.
+func (s *s3store) bucketURL() string { return s.env["AWS_ENDPOINT_URL"] + "/" + s.env["S3_BUCKET"] }
 
 // storageConfig writes the warehouse's storage configuration.
 func (s *s3store) storageConfig(t testing.TB) string {
@@ -258,72 +305,23 @@ func (s *s3store) storageConfig(t testing.TB) string {
 	if sts == "" {
 		sts = s.env["S3_STS_ENDPOINT"]
 	}
+	endpoint := "endpoint"
+	if s.endpointHidden {
+		endpoint = "endpointInternal"
+	}
 	raw, err := json.Marshal(map[string]any{
 		"storageType": "S3", "roleArn": s.env["S3_ROLE_ARN"], "region": s.env["AWS_REGION"],
-		"endpoint": s.env["AWS_ENDPOINT_URL"], "stsEndpoint": sts, "pathStyleAccess": true,
+		endpoint: s.env["AWS_ENDPOINT_URL"], "stsEndpoint": sts, "pathStyleAccess": true,
 		"allowedLocations": []string{s.location()},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(s.dir, "storage.json")
+	path := filepath.Join(s.dir, "storage-"+s.folder()+".json")
 	if err := os.WriteFile(path, raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// installed runs a client's install script and gives the fields of its last line.
-func installed(t testing.TB, client string, args ...string) []string {
-	t.Helper()
-	out, err := exec.Command(filepath.Join(root(t), "e2e", "clients", client, "install"), args...).Output()
-	if err != nil {
-		t.Fatalf("install %s: %v", client, err)
-	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	return strings.Fields(ansi.ReplaceAllString(lines[len(lines)-1], ""))
-}
-
-var ansi = regexp.MustCompile("\x1b\\[[0-9;]*m")
-
-// engine is one client as the stories call it: a Python and the script that wraps the client.
-type engine struct {
-	name   string
-	python string
-	env    []string
-}
-
-func pyiceberg(t testing.TB) engine { return engine{"pyiceberg", installed(t, "pyiceberg")[0], nil} }
-func duckdb(t testing.TB) engine    { return engine{"duckdb", installed(t, "duckdb")[0], nil} }
-func spark(t testing.TB) engine {
-	fields := installed(t, "spark", "4")
-	return engine{"spark", fields[0], []string{"JARS=" + fields[1], "SPARK_LOCAL_IP=127.0.0.1"}}
-}
-
-// run runs a script of this folder with the engine's Python against the server; it gives what it printed.
-func (e engine) run(t testing.TB, s *server, script string, args ...string) string {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), clientSecondsMax*time.Second)
-	defer cancel()
-	cmd := e.command(ctx, t, s, script, args...)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s %s %v: %v\n%s\nserver:\n%s", e.name, script, args, err, tail(out.String(), 60), tail(s.log.String(), 12))
-	}
-	return out.String()
-}
-
-func (e engine) command(ctx context.Context, t testing.TB, s *server, script string, args ...string) *exec.Cmd {
-	t.Helper()
-	cmd := exec.CommandContext(ctx, e.python, append([]string{filepath.Join(root(t), "e2e", script)}, args...)...)
-	cmd.Env = append(cleanEnv(), e.env...)
-	cmd.Env = append(cmd.Env, "PYTHONDONTWRITEBYTECODE=1")
-	for key, value := range s.env {
-		cmd.Env = append(cmd.Env, key+"="+value)
-	}
-	cmd.Dir = t.TempDir()
-	return cmd
 }
 
 // smokeArgs are the settings that the smoke scripts take on their command lines.

@@ -2,41 +2,110 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
-// Each engine makes a table and appends to everybody's; all read the same rows. The clients have no right of their
-// own on the bucket: what they reach, they reach with vended credentials.
+// Each engine makes a table and appends to everybody's; all read the same rows, and each table has one history. The
+// clients have no right of their own on the bucket: what they reach, they reach with vended credentials.
 
 func TestStory_EnginesShareTablesOnFile(t *testing.T) {
-	shareTables(t, fileServer(t), "share_file", "STAGE_CREATE_TABLES=false")
+	t.Parallel()
+	shareTables(t, recorded(t, fileServer(t), "engines on file"), "share_file", []sharing{
+		{e: pyiceberg(t), script: "pyiceberg"}, {e: duckdb(t), script: "duckdb", env: []string{"STAGE_CREATE_TABLES=false"}},
+		{e: spark(t), script: "spark"}, {e: spark35(t), script: "spark"},
+	})
 }
 
 func TestStory_EnginesShareTablesOnS3(t *testing.T) {
-	shareTables(t, s3Server(t), "share_s3", "SPARK_IO=org.apache.iceberg.aws.s3.S3FileIO")
+	t.Parallel()
+	s := recorded(t, s3Server(t), "engines on S3")
+	const fileIO = "SPARK_IO=org.apache.iceberg.aws.s3.S3FileIO"
+	shareTables(t, s, "share_s3", []sharing{
+		{e: pyiceberg(t), script: "pyiceberg"}, {e: duckdb(t), script: "duckdb"}, {e: startTrino(t, s), script: "trino"},
+		{e: clickhouse(t), script: "clickhouse", appendsOnly: true, env: []string{
+			"CLICKHOUSE_ENDPOINT=" + strings.TrimPrefix(s.s3.env["AWS_ENDPOINT_URL"], "http://"), "CLICKHOUSE_BUCKET=" + s.s3.env["S3_BUCKET"],
+			"CLICKHOUSE_KEY=" + s.s3.env["AWS_ACCESS_KEY_ID"], "CLICKHOUSE_SECRET=" + s.s3.env["AWS_SECRET_ACCESS_KEY"]}}, {e: spark(t), script: "spark", env: []string{fileIO}}, {e: spark35(t), script: "spark", env: []string{fileIO}},
+	})
 }
 
-func shareTables(t *testing.T, s *server, ns string, env ...string) {
-	py, duck, sp := pyiceberg(t), duckdb(t), spark(t)
-	duck.env, sp.env = append(duck.env, env...), append(sp.env, env...)
-	ofPy, ofDuck, ofSpark := ns+".of_pyiceberg", ns+".of_duckdb", ns+".of_spark"
+// sharing is an engine in the story, and which script speaks for it.
+type sharing struct {
+	e           engine
+	script      string
+	env         []string // more variables
+	appendsOnly bool     // it creates no tables
+}
 
-	py.run(t, s, "stories/engine_pyiceberg.py", "create:"+ofPy, "append:"+ofPy+":0:100")
-	duck.run(t, s, "stories/engine_duckdb.py", "create:"+ofDuck, "append:"+ofDuck+":0:100", "append:"+ofPy+":100:100")
-	out := sp.run(t, s, "stories/engine_spark.py", "read:"+ofPy, "read:"+ofDuck,
-		"create:"+ofSpark, "append:"+ofSpark+":0:100", "append:"+ofPy+":200:100", "append:"+ofDuck+":100:100",
-		"read:"+ofPy, "read:"+ofDuck, "read:"+ofSpark)
-	wantLines(t, out, ofPy+" 200 19900", ofDuck+" 100 4950", ofPy+" 300 44850", ofDuck+" 200 19900", ofSpark+" 100 4950")
+// Each engine appends this many rows to each table, with ids of its own.
+const rowsOfEach = 100
 
-	py.run(t, s, "stories/engine_pyiceberg.py", "append:"+ofSpark+":100:100", "append:"+ofDuck+":200:100")
-	duck.run(t, s, "stories/engine_duckdb.py", "append:"+ofSpark+":200:100")
-	for _, e := range []engine{py, duck} {
-		out := e.run(t, s, "stories/engine_"+e.name+".py", "read:"+ofPy, "read:"+ofDuck, "read:"+ofSpark)
-		wantLines(t, out, ofPy+" 300 44850", ofDuck+" 300 44850", ofSpark+" 300 44850")
+// shareTables lets the engines come twice each. In order they make a table and append to those that are there; then in
+// reverse they append to those that came later. Each reads before and after it writes.
+func shareTables(t *testing.T, s *server, ns string, engines []sharing) {
+	t.Helper()
+	table := func(i int) string { return fmt.Sprintf("%s.of_%d_%s", ns, i, engines[i].script) }
+	rows, sums := map[string]int{}, map[string]int{}
+	visit := func(i int, appendTo []int, create bool) {
+		var args, want []string
+		read := func(name string) {
+			args, want = append(args, "read:"+name), append(want, fmt.Sprintf("%s %d %d", name, rows[name], sums[name]))
+		}
+		for name := range rows {
+			read(name)
+		}
+		if create {
+			args = append(args, "create:"+table(i))
+		}
+		for _, j := range appendTo {
+			name, first := table(j), i*rowsOfEach
+			args = append(args, fmt.Sprintf("append:%s:%d:%d", name, first, rowsOfEach))
+			rows[name] += rowsOfEach
+			sums[name] += rowsOfEach*first + rowsOfEach*(rowsOfEach-1)/2
+			read(name)
+		}
+		e := engines[i].e
+		e.env = append(e.env, engines[i].env...)
+		start := time.Now()
+		wantLines(t, e.run(t, s, "stories/engine_"+engines[i].script+".py", args...), want...)
+		t.Logf("%s: %d commands in %.0f s", e.title, len(args), time.Since(start).Seconds())
+	}
+	var made []int
+	for i, sh := range engines {
+		if !sh.appendsOnly {
+			made = append(made, i)
+		}
+		visit(i, made, !sh.appendsOnly)
+	}
+	for i := len(engines) - 2; i >= 0; i-- {
+		visit(i, slices.DeleteFunc(slices.Clone(made), func(j int) bool { return j <= i }), false)
+	}
+	for _, i := range made {
+		oneHistory(t, s.rest(t).load(table(i)), table(i), len(engines))
+	}
+}
+
+// oneHistory checks that the snapshots follow each other, none beside another.
+func oneHistory(t *testing.T, l loaded, name string, snapshots int) {
+	t.Helper()
+	if len(l.Metadata.Snapshots) != snapshots {
+		t.Errorf("%s has %d snapshots, wanted one of each of %d engines", name, len(l.Metadata.Snapshots), snapshots)
+	}
+	var parent, sequence int64
+	for _, snapshot := range l.Metadata.Snapshots {
+		if snapshot.Parent != parent || snapshot.Sequence <= sequence {
+			t.Errorf("%s: snapshot %d has parent %d and sequence number %d after %d and %d", name, snapshot.ID, snapshot.Parent, snapshot.Sequence, parent, sequence)
+		}
+		parent, sequence = snapshot.ID, snapshot.Sequence
+	}
+	if l.head() != parent {
+		t.Errorf("%s: main is at %d, not at the last snapshot %d", name, l.head(), parent)
 	}
 }
 

@@ -2,6 +2,7 @@
 
 create:TABLE            a table (id long, word string, placed timestamp)
 append:TABLE:FROM:COUNT rows with ids FROM.. and the word of this engine
+overwrite:TABLE:FROM:COUNT the same rows instead of those whose ids begin at FROM, in one commit
 read:TABLE              prints "TABLE rows sum-of-ids"
 """
 import datetime
@@ -42,6 +43,8 @@ def run(cat, command, name, *rest):
                                       NestedField(3, "placed", TimestampType())))
     elif command == "append":
         cat.load_table(name).append(rows(int(rest[0]), int(rest[1])))
+    elif command == "overwrite":
+        cat.load_table(name).overwrite(rows(int(rest[0]), int(rest[1])), overwrite_filter=f"id >= {rest[0]}")
     elif command == "read":
         ids = cat.load_table(name).scan(selected_fields=("id",)).to_arrow()["id"].to_pylist()
         print(name, len(ids), sum(ids), flush=True)

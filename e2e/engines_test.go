@@ -1,0 +1,178 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Java engines that may run at once: each takes up to 2 GB, and two cores serve no more.
+var jvms = make(chan struct{}, 3)
+
+// installed runs a client's install script and gives the fields of its last line.
+func installed(t testing.TB, client string, args ...string) []string {
+	t.Helper()
+	out, err := exec.Command(filepath.Join(root(t), "e2e", "clients", client, "install"), args...).Output()
+	if err != nil {
+		t.Fatalf("install %s: %v", client, err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return strings.Fields(ansi.ReplaceAllString(lines[len(lines)-1], ""))
+}
+
+var ansi = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// javaHome finds a JDK as the scripts do; max may be left out.
+func javaHome(t testing.TB, versions ...string) string {
+	t.Helper()
+	out, err := exec.Command(filepath.Join(root(t), ".ci", "find-java"), versions...).Output()
+	if err != nil {
+		t.Fatalf("no JDK %s: run make doctor", strings.Join(versions, " to "))
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// engine is one client as the stories call it: the program and what the script that wraps the client needs.
+type engine struct {
+	name    string
+	title   string // as docs/compatibility.md begins its name
+	program string // runs the scripts
+	env     []string
+	uri     string // of its own server, where it has one
+	java    bool   // its scripts start a JVM
+}
+
+func pyiceberg(t testing.TB) engine {
+	return engine{name: "pyiceberg", title: "PyIceberg", program: installed(t, "pyiceberg")[0]}
+}
+
+// pyicebergOld is the client of 2023; it only looks at metadata here.
+func pyicebergOld(t testing.TB) engine {
+	return engine{name: "pyiceberg", title: "PyIceberg 0.5.1", program: installed(t, "pyiceberg", "old")[0]}
+}
+
+func duckdb(t testing.TB) engine {
+	return engine{name: "duckdb", title: "DuckDB", program: installed(t, "duckdb")[0]}
+}
+
+func clickhouse(t testing.TB) engine {
+	return engine{name: "clickhouse", title: "ClickHouse", program: installed(t, "clickhouse")[0]}
+}
+
+func icebergJS(t testing.TB) engine {
+	return engine{name: "iceberg-js", title: "iceberg-js", program: "node", env: []string{"ICEBERG_JS=" + installed(t, "iceberg-js")[0]}}
+}
+
+// spark is the new one, spark35 has the Iceberg of 2024.
+func spark(t testing.TB) engine   { return sparkOf(t, "4") }
+func spark35(t testing.TB) engine { return sparkOf(t, "3.5") }
+
+func sparkOf(t testing.TB, line string) engine {
+	fields := installed(t, "spark", line)
+	return engine{name: "spark", title: "Spark " + line, program: fields[0], java: true,
+		env: []string{"JARS=" + fields[1], "SPARK_LOCAL_IP=127.0.0.1", "JAVA_HOME=" + javaHome(t, "17", "21")}}
+}
+
+// run runs a script of this folder against the server, which must end well; it gives what it printed.
+func (e engine) run(t testing.TB, s *server, script string, args ...string) string {
+	t.Helper()
+	out, err := e.attempt(t, s, script, args...)
+	if err != nil {
+		t.Fatalf("%s %s %v: %v\n%s\nserver:\n%s", e.name, script, args, err, tail(out, 60), tail(s.log.String(), 12))
+	}
+	return out
+}
+
+// attempt runs a script that may fail.
+func (e engine) attempt(t testing.TB, s *server, script string, args ...string) (string, error) {
+	t.Helper()
+	if e.java {
+		jvms <- struct{}{}
+		defer func() { <-jvms }()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), clientSecondsMax*time.Second)
+	defer cancel()
+	cmd := e.command(ctx, t, s, script, args...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return out.String(), err
+}
+
+func (e engine) command(ctx context.Context, t testing.TB, s *server, script string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(ctx, e.program, append([]string{filepath.Join(root(t), "e2e", script)}, args...)...)
+	cmd.Env = append(cleanEnv(), e.env...)
+	cmd.Env = append(cmd.Env, "PYTHONDONTWRITEBYTECODE=1")
+	for key, value := range s.env {
+		cmd.Env = append(cmd.Env, key+"="+value)
+	}
+	cmd.Dir = t.TempDir()
+	return cmd
+}
+
+// startTrino starts a Trino server with the catalog settings that `catalogd dev` printed, and gives the engine that
+// talks to it.
+func startTrino(t *testing.T, s *server) engine {
+	t.Helper()
+	printed, err := os.ReadFile(filepath.Join(s.dir, "clients.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := settingsOf(t, string(printed), "Trino (etc/catalog/lake.properties)")
+	uri, _, _ := strings.Cut(s.env["CATALOG_URI"], "/api/")
+	settings = anyHost.ReplaceAllString(settings, "="+uri+"/api/")
+	dir := tempDir(t)
+	properties := filepath.Join(dir, "iceberg.properties")
+	if err := os.WriteFile(properties, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	python := installed(t, "trino")[1]
+	address := freeAddress(t)
+	_, port, _ := strings.Cut(address, ":")
+	cmd := exec.Command(filepath.Join(root(t), "e2e", "clients", "trino", "start"), port, filepath.Join(dir, "data"), properties)
+	cmd.Env = cleanEnv()
+	log := &lockedBuffer{}
+	cmd.Stdout, cmd.Stderr = log, log
+	jvms <- struct{}{}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("start Trino: %v", err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		<-ended
+		<-jvms
+		if t.Failed() {
+			t.Logf("Trino's log:\n%s", tail(log.String(), 40))
+		}
+		os.RemoveAll(dir)
+	})
+	await(t, "Trino answers", func() bool {
+		answer, err := http.Get(fmt.Sprintf("http://%s/v1/info", address))
+		if err != nil {
+			select {
+			case <-ended:
+				t.Fatal("Trino ended while it started")
+			default:
+			}
+			return false
+		}
+		answer.Body.Close()
+		return answer.StatusCode == http.StatusOK
+	})
+	return engine{name: "trino", title: "Trino", program: python, uri: "http://" + address, env: []string{"TRINO_URI=http://" + address}}
+}
+
+// anyHost is the server's address in printed settings.
+var anyHost = regexp.MustCompile(`=http://[^/\n]*/api/`)
