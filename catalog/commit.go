@@ -273,6 +273,9 @@ func (s *Service) authorizeUpdates(ctx context.Context, c Caller, res Resolution
 // written the client's disconnect no longer matters; the work has a deadline of its own. Files are removed again
 // only when it is certain that no pointer will ever name them. The records in work get their metadata locations.
 func (s *Service) writeAndMove(ctx context.Context, w Warehouse, work []pending, fence Fence) error {
+	if err := ctx.Err(); err != nil { // computing the change took too long: the client has given up, it must not land now
+		return fault.Wrap(fault.Busy, err, "the request's time was over before anything was written; nothing was changed")
+	}
 	if err := s.checkPlaces(ctx, w, work); err != nil {
 		return err
 	}

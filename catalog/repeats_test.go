@@ -2,9 +2,11 @@ package catalog_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"catalogd/authz"
 	"catalogd/catalog"
@@ -121,5 +123,20 @@ func TestLoad_ForgedMetadataIsRefused(t *testing.T) {
 		b.store.ForgetCopies()
 		_, err := load()
 		wantKind(t, err, fault.Validation)
+	}
+}
+
+// A commit whose time is over before its file is written does not land any more.
+func TestCommit_NothingLandsAfterTheDeadline(t *testing.T) {
+	b := newBench(t)
+	table := b.mustCreate("t")
+	late, cancel := context.WithCancel(ctx)
+	clock := b.Now
+	b.Now = func() time.Time { cancel(); return clock() } // it is asked while the change is computed
+	_, err := b.CommitTable(late, system, catalog.CommitTableRequest{Warehouse: "w", Ident: id("t"), Change: b.properties(`"a":"b"`)})
+	b.Now = clock
+	wantKind(t, err, fault.Busy)
+	if b.load("t").MetadataLocation != table.MetadataLocation {
+		t.Error("it landed")
 	}
 }

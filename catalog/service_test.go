@@ -28,6 +28,7 @@ type bench struct {
 	store *catalogtest.Store
 	files *catalogtest.Metadata
 	*catalog.Service
+	began time.Time // of the test: the time of its snapshots, so that a request made again is the same request
 }
 
 var (
@@ -37,7 +38,7 @@ var (
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{T: t, store: catalogtest.NewStore(), files: catalogtest.NewMetadata()}
+	b := &bench{T: t, store: catalogtest.NewStore(), files: catalogtest.NewMetadata(), began: time.Now()}
 	b.Service = b.start()
 	w := catalog.Warehouse{
 		ID: uuid.New(), Name: "w", Location: "s3://bucket/w",
@@ -126,7 +127,7 @@ func (b *bench) appendTo(t catalog.LoadedTable, snapshot int) commit.Request {
 		"updates":[{"action":"add-snapshot","snapshot":{"snapshot-id":%d,"sequence-number":1,"timestamp-ms":%d,
 		"manifest-list":"%s/metadata/%d.avro","schema-id":0,"summary":{"operation":"append"}}},
 		{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":%d}]}`,
-		snapshot, time.Now().UnixMilli(), t.Document.Location(), snapshot, snapshot))
+		snapshot, b.began.UnixMilli(), t.Document.Location(), snapshot, snapshot))
 }
 
 func (b *bench) commitAs(c catalog.Caller, name string, r commit.Request) error {

@@ -284,6 +284,15 @@ func TestLanded(t *testing.T) {
 		{"no snapshot in it", after, request(t, branch("main", 7)), false},
 		{"a snapshot without ref", after, request(t, addSnap(7, snapshotTwo, 35)), true},
 		{"two, one of them missing", after, request(t, addSnap(7, snapshotTwo, 35), addSnap(9, snapshotTwo, 36)), false},
+		{"with another retention", after, request(t, addSnap(7, snapshotTwo, 35),
+			`{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":7,"min-snapshots-to-keep":7}`), false},
+		{"as a tag", after, request(t, addSnap(7, snapshotTwo, 35), `{"action":"set-snapshot-ref","ref-name":"main","type":"tag","snapshot-id":7}`), false},
+		{"and a rollback", after, request(t, addSnap(7, snapshotTwo, 35), branch("main", snapshotOne)), false},
+		{"set twice, to the head at last", after, request(t, addSnap(7, snapshotTwo, 35), branch("main", snapshotOne), branch("main", 7)), true},
+		{"with another parent", after, request(t, addSnap(7, snapshotOne, 35), branch("main", 7)), false},
+		{"with another sequence number", after, request(t, addSnap(7, snapshotTwo, 36), branch("main", 7)), false},
+		{"a tag that was moved on", commitOn(t, later, `{"action":"set-snapshot-ref","ref-name":"x","type":"tag","snapshot-id":8}`),
+			request(t, addSnap(7, snapshotTwo, 35), `{"action":"set-snapshot-ref","ref-name":"x","type":"tag","snapshot-id":7}`), false},
 	} {
 		if have := Landed(c.base, c.r); have != c.want {
 			t.Errorf("%s: %v, want %v", c.name, have, c.want)

@@ -43,6 +43,7 @@ type draft struct {
 // list is schemas, partition specs or sort orders, and which of them is the current or default one.
 type list struct {
 	parts    []part
+	read     map[int]any // by id: what was parsed to compare it
 	selected int
 	added    int // id of the last that this request named in an add; -1 when none
 	changed  bool
@@ -72,6 +73,22 @@ func draftOf(base *Document, now int64) *draft {
 	d.partitionStats = keyed[int64]{name: keyPartitionStats, text: base.partitionStats, keyOf: snapshotKey}
 	d.encryptionKeys = keyed[string]{name: keyEncryptionKeys, text: base.encryptionKeys, keyOf: encryptionKey}
 	return d
+}
+
+// readPart gives a part of a list parsed; each is parsed once, since a request may add many that are compared with all.
+func readPart[T any](l *list, p part, parse func([]byte) (T, error)) (T, error) {
+	if known, ok := l.read[p.id].(T); ok {
+		return known, nil
+	}
+	parsed, err := parse(p.text)
+	if err != nil {
+		return parsed, err
+	}
+	if l.read == nil {
+		l.read = map[int]any{}
+	}
+	l.read[p.id] = parsed
+	return parsed, nil
 }
 
 // add puts a part at the end; the base's slice is left alone.
@@ -108,6 +125,7 @@ func (l *list) remove(ids []int, refusal string) error {
 	}
 	if len(kept) < len(l.parts) {
 		l.parts, l.changed = kept, true
+		l.read = nil // the highest id may be given anew
 	}
 	if containsInt(ids, l.added) {
 		l.added = noneAdded

@@ -1,53 +1,68 @@
 package commit
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // Landed tells whether the request is the repeat of a commit that has landed: it adds snapshots, every one of them
-// is in the table with the same manifest list, and every ref that it sets points at its snapshot or a descendant.
+// is in the table just as the request has it, and every ref that it sets is as the request leaves it; only a branch
+// that was left at one of the request's own snapshots may have gone on to a descendant.
 // A client whose answer was lost sends such a repeat; refusing it would make it delete live files.
 func Landed(base *Document, r Request) bool {
-	adds := false
-	var ancestry *ancestry
+	added := map[int64]struct{}{}
+	refs := map[string]Ref{} // as the request leaves them
 	for _, u := range r.Updates {
 		switch c := u.change.(type) {
 		case addSnapshot:
-			adds = true
-			if !base.holds(&c.newSnapshot) {
+			if theirs, held := base.holds(&c.newSnapshot); !held || !bytes.Equal(theirs.text, c.text) {
 				return false
 			}
+			added[c.id] = struct{}{}
 		case setRef:
-			ref := base.ref(c.name)
-			if ref == nil {
-				return false
-			}
-			if ref.SnapshotID == c.SnapshotID {
-				continue
-			}
-			if ancestry == nil {
-				ancestry = ancestryOf(base)
-			}
-			if !ancestry.descends(ref.SnapshotID, c.SnapshotID) {
-				return false
-			}
+			refs[c.name] = c.Ref
 		}
 	}
-	return adds
+	if len(added) == 0 {
+		return false
+	}
+	var ancestry *ancestry
+	for name, wanted := range refs {
+		ref := base.ref(name)
+		if ref == nil {
+			return false
+		}
+		now := ref.Ref
+		if now == wanted {
+			continue
+		}
+		if _, own := added[wanted.SnapshotID]; !own || wanted.Type != refBranch {
+			return false
+		}
+		if ancestry == nil {
+			ancestry = ancestryOf(base)
+		}
+		if !ancestry.descends(now.SnapshotID, wanted.SnapshotID) {
+			return false
+		}
+		if now.SnapshotID = wanted.SnapshotID; now != wanted {
+			return false
+		}
+	}
+	return true
 }
 
-// Held tells whether the request adds snapshots and the table has every one of them already, wherever its refs point.
-// Applying such a request would be refused, and refusing it cleanly would make the client delete files of snapshots
-// that are in the table.
+// Held tells whether the table has a snapshot that the request adds, wherever its refs point. Applying such a request
+// would be refused, and refusing it cleanly would make the client delete files of snapshots that are in the table.
 func Held(base *Document, r Request) bool {
-	adds := false
 	for _, u := range r.Updates {
 		if c, ok := u.change.(addSnapshot); ok {
-			adds = true
-			if !base.holds(&c.newSnapshot) {
-				return false
+			if _, held := base.holds(&c.newSnapshot); held {
+				return true
 			}
 		}
 	}
-	return adds
+	return false
 }
 
 // AddsSnapshots tells whether the request brings any snapshot.
@@ -79,20 +94,17 @@ func (r Request) Rest() Request {
 	return rest
 }
 
-// holds tells whether the table has a snapshot of this id with the same list of manifests.
-func (d *Document) holds(n *newSnapshot) bool {
+// holds gives the table's snapshot of the same id when it has the same manifests.
+func (d *Document) holds(n *newSnapshot) (theirs newSnapshot, held bool) {
 	e := d.snapshot(n.id)
 	if e == nil {
-		return false
+		return theirs, false
 	}
 	theirs, err := parseNewSnapshot(d.text[e.start:e.end])
 	if err != nil {
-		return false
+		return theirs, false
 	}
-	if n.manifestList == "" { // v1 may list its manifests in the snapshot
-		return theirs.manifestList == "" && bytes.Equal(theirs.text, n.text)
-	}
-	return theirs.manifestList == n.manifestList
+	return theirs, theirs.manifestList == n.manifestList && slices.Equal(theirs.manifests, n.manifests)
 }
 
 // ancestry answers who descends from whom.

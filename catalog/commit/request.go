@@ -13,6 +13,20 @@ const (
 	updatesMax      = 200_000 // of all tables of a call together
 )
 
+// How many updates of one kind a request may hold. Schemas, partition specs and sort orders are compared with all that
+// the table has, and what is not listed is looked up among its like, so their cost grows faster than their number.
+const (
+	definitionsMax = 256
+	updatesKindMax = 10_000
+)
+
+var updatesOfKindMax = map[string]int{
+	"add-schema": definitionsMax, "add-spec": definitionsMax, "add-sort-order": definitionsMax, "add-view-version": definitionsMax,
+	"set-current-schema": definitionsMax, "set-default-spec": definitionsMax, "set-default-sort-order": definitionsMax,
+	"set-current-view-version": definitionsMax, "remove-schemas": definitionsMax, "remove-partition-specs": definitionsMax,
+	"remove-snapshots": updatesMax, "set-properties": updatesMax, "remove-properties": updatesMax,
+}
+
 // Identifier names a table or view in a request's body.
 type Identifier struct {
 	Namespace []string
@@ -162,9 +176,18 @@ func parseUpdates(o object, countMax int, known map[string]func(object) (change,
 		return nil, err
 	}
 	list := make([]Update, len(texts))
+	counts := map[string]int{}
 	for i, text := range texts {
 		if list[i], err = parseUpdate(text, known); err != nil {
 			return nil, err
+		}
+		action := list[i].Action
+		bound, listed := updatesOfKindMax[action]
+		if !listed {
+			bound = updatesKindMax
+		}
+		if counts[action]++; counts[action] > bound {
+			return nil, fault.New(fault.TooLarge, "the request holds more than %d updates of the kind %s: send it in parts", bound, action)
 		}
 	}
 	return list, nil

@@ -3,6 +3,7 @@ package commit
 import (
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -297,4 +298,47 @@ func TestDecodeRequest_StatisticsAndKeysAreChecked(t *testing.T) {
 		"blob-metadata":[{"type":"t","snapshot-id":1,"sequence-number":1,"fields":[]}]}]`)
 	wantTop(t, d, keyPartitionStats, `[{"snapshot-id":1,"statistics-path":"p","file-size-in-bytes":1}]`)
 	wantTop(t, d, keyEncryptionKeys, `[{"key-id":"k","encrypted-key-metadata":"AA"}]`)
+}
+
+// The cost of some updates grows faster than their number, so their number is bounded by kind.
+func TestDecode_TooManyOfOneKind(t *testing.T) {
+	schema := `{"action":"add-schema","schema":{"type":"struct","schema-id":0,"fields":[]}}`
+	for _, c := range []struct {
+		update string
+		count  int
+		kind   fault.Kind
+	}{
+		{schema, definitionsMax, ""},
+		{schema, definitionsMax + 1, fault.TooLarge},
+		{branch("b", 1), updatesKindMax, ""},
+		{branch("b", 1), updatesKindMax + 1, fault.TooLarge},
+		{`{"action":"remove-snapshots","snapshot-ids":[1]}`, updatesKindMax + 1, ""},
+	} {
+		body := `{"requirements":[],"updates":[` + strings.TrimSuffix(strings.Repeat(c.update+",", c.count), ",") + `]}`
+		if _, err := DecodeRequest([]byte(body)); fault.KindOf(err) != c.kind {
+			t.Errorf("%d of %.40s: %v", c.count, c.update, err)
+		}
+	}
+}
+
+// A definition that is removed may leave its id to another one of the same request.
+func TestApply_AnIDGivenAnewIsNotTheOldDefinition(t *testing.T) {
+	one := `{"action":"add-schema","schema":{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"one","type":"long","required":false}]}}`
+	two := strings.Replace(one, `"one"`, `"two"`, 1)
+	d := commitOn(t, v2Table(t), one, `{"action":"remove-schemas","schema-ids":[`+strconv.Itoa(nextSchemaID(v2Table(t)))+`]}`, two, one)
+	names := map[string]bool{}
+	for _, p := range d.schemas {
+		names[string(p.text)] = true
+	}
+	if len(names) != len(d.schemas) || len(d.schemas) != len(v2Table(t).schemas)+2 {
+		t.Errorf("the table has %d schemas, %d of them different", len(d.schemas), len(names))
+	}
+}
+
+func nextSchemaID(d *Document) int {
+	next := 0
+	for _, p := range d.schemas {
+		next = max(next, p.id+1)
+	}
+	return next
 }

@@ -49,7 +49,7 @@ func (c addSchema) apply(d *draft) error {
 // addSchema adds a schema unless an equal one is there already; added tells which.
 func (l *list) addSchema(c addSchema) (added bool, err error) {
 	for _, p := range l.parts {
-		known, err := parseSchema(p.text)
+		known, err := readPart(l, p, parseSchema)
 		if err == nil && known.same(&c.schema) {
 			l.added = p.id
 			return false, nil
@@ -107,7 +107,7 @@ func decodeAddSpec(o object) (change, error) {
 func (c addSpec) apply(d *draft) error {
 	known := make([]partitionSpec, 0, len(d.specs.parts))
 	for _, p := range d.specs.parts {
-		spec, err := parseSpec(p.text)
+		spec, err := readPart(&d.specs, p, parseSpec)
 		if err != nil {
 			return fault.New(fault.Validation, "table metadata: %v", err)
 		}
@@ -249,7 +249,7 @@ func (c addOrder) apply(d *draft) error {
 		return nil
 	}
 	for _, p := range d.orders.parts {
-		known, err := parseOrder(p.text)
+		known, err := readPart(&d.orders, p, parseOrder)
 		if err != nil {
 			return fault.New(fault.Validation, "table metadata: %v", err)
 		}
