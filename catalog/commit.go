@@ -305,7 +305,7 @@ func (s *Service) writeAndMove(ctx context.Context, w Warehouse, work []pending,
 
 // writeFiles writes the metadata files of all tables, a few at a time, or leaves none.
 func (s *Service) writeFiles(ctx context.Context, w Warehouse, work []pending) error {
-	errs := inParallel(len(work), func(i int) error { return s.writeFile(ctx, w, &work[i]) })
+	errs := inParallel(len(work), s.parallelTables, func(i int) error { return s.writeFile(ctx, w, &work[i]) })
 	for _, err := range errs {
 		if err == nil {
 			continue

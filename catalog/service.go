@@ -26,6 +26,8 @@ type Service struct {
 	repeats *repeats
 	// writeDeadline is commitAfterWriteMax but for tests of what happens when it passes.
 	writeDeadline time.Duration
+	// parallelTables is how many tables of a transaction are worked on at a time.
+	parallelTables int
 	// transactionBytes is transactionBytesMax but for tests of what happens when it is passed.
 	transactionBytes int64
 }
@@ -50,6 +52,9 @@ type Config struct {
 	Secrets   *auth.Secrets // nil where no principal is ever made
 	Now       Clock         // nil: time.Now
 	Log       *slog.Logger  // nil: slog.Default()
+	// ParallelTables bounds how many tables of one transaction are resolved, read or written at a time; 0 means
+	// transactionParallelMax. With 1 the order of the calls is always the same.
+	ParallelTables int
 	// MetadataCacheBytes bounds the cache of metadata documents; 0 means metadataCacheBytesMax.
 	MetadataCacheBytes int
 }
@@ -62,6 +67,9 @@ func New(c Config) *Service {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
+	if c.ParallelTables == 0 {
+		c.ParallelTables = transactionParallelMax
+	}
 	if c.MetadataCacheBytes == 0 {
 		c.MetadataCacheBytes = metadataCacheBytesMax
 	}
@@ -69,6 +77,6 @@ func New(c Config) *Service {
 		Store: c.Store, Admin: c.Admin, Metadata: c.Metadata, Providers: c.Providers, Secrets: c.Secrets,
 		Now: c.Now, Log: c.Log,
 		cache: newMetadataCache(c.MetadataCacheBytes), turns: newTurns(), repeats: newRepeats(), writeDeadline: commitAfterWriteMax,
-		transactionBytes: transactionBytesMax,
+		transactionBytes: transactionBytesMax, parallelTables: c.ParallelTables,
 	}
 }

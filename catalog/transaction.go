@@ -59,7 +59,7 @@ func (s *Service) commitTransaction(ctx context.Context, c Caller, warehouse str
 func (s *Service) planTransaction(ctx context.Context, c Caller, warehouse string, changes []TableChange) (Warehouse, []pending, error) {
 	plans := make([]plan[*commit.Document], len(changes))
 	var held atomic.Int64
-	errs := inParallel(len(changes), func(i int) error {
+	errs := inParallel(len(changes), s.parallelTables, func(i int) error {
 		var err error
 		plans[i], err = s.planCommit(ctx, c, warehouse, changes[i].Ident, changes[i].Change)
 		if err != nil || plans[i].work == nil {
@@ -108,10 +108,10 @@ func checkTransaction(changes []TableChange) error {
 	return nil
 }
 
-// inParallel runs fn for 0 to n-1, transactionParallelMax at a time, and gives the errors by number. After an error
+// inParallel runs fn for 0 to n-1, limit at a time, and gives the errors by number. After an error
 // nothing new is begun; what has not been begun has errNotBegun. What is begun is begun in order, so the first error
 // that is there is the one that running one after the other would have met.
-func inParallel(n int, fn func(i int) error) []error {
+func inParallel(n, limit int, fn func(i int) error) []error {
 	errs := make([]error, n)
 	if n == 1 {
 		errs[0] = fn(0)
@@ -121,7 +121,7 @@ func inParallel(n int, fn func(i int) error) []error {
 	var failed atomic.Bool
 	var panicked atomic.Value // raised again where the request can be answered
 	var group sync.WaitGroup
-	for range min(n, transactionParallelMax) {
+	for range min(n, limit) {
 		group.Go(func() {
 			defer func() {
 				if v := recover(); v != nil {

@@ -87,6 +87,7 @@ func newHistory(seed uint64) (*history, error) {
 	h.service = catalog.New(catalog.Config{
 		Store: h.store, Metadata: h.files, Now: func() time.Time { return h.now },
 		Providers: map[string]vending.Provider{"S3": provider{}}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		ParallelTables:     1,        // so that a seed is one history
 		MetadataCacheBytes: 64 << 10, // small, so that reads of files are part of the history
 	})
 	ctx := context.Background()

@@ -3,7 +3,9 @@ package sim
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 
 	"catalogd/catalog"
 	"catalogd/catalog/commit"
@@ -19,15 +21,20 @@ func (h *history) create() error {
 	if err != nil {
 		return err
 	}
-	loaded, err := h.service.CreateTable(background, caller, catalog.CreateTableRequest{
-		Warehouse: warehouse, Namespace: id.Namespace, Body: body,
+	var made string
+	err, broken := h.sent(fmt.Sprintf("create %s", id), func(c catalog.Caller) (string, error) {
+		loaded, err := h.service.CreateTable(background, c, catalog.CreateTableRequest{
+			Warehouse: warehouse, Namespace: id.Namespace, Body: body,
+		})
+		if err == nil {
+			made = loaded.Document.UUID()
+		}
+		return loaded.MetadataLocation, err
 	})
-	h.note("create %s: %v", id, err)
 	if err == nil {
-		h.tables = append(h.tables, &table{ident: id, uuid: loaded.Document.UUID(), doubtful: map[int64]bool{}})
-		return nil
+		h.tables = append(h.tables, &table{ident: id, uuid: made, doubtful: map[int64]bool{}})
 	}
-	return unlessRetryable(err)
+	return errors.Join(broken, unlessRetryable(err))
 }
 
 func unlessRetryable(err error) error {
@@ -87,9 +94,10 @@ func (h *history) append(t *table, stale bool) error {
 	if err != nil {
 		return err
 	}
-	_, err = h.service.CommitTable(background, caller, catalog.CommitTableRequest{Warehouse: warehouse, Ident: t.ident, Change: r})
-	h.note("append %d to %s (stale %v): %v", id, t.ident, stale, err)
+	err, broken := h.sent(fmt.Sprintf("append %d to %s (stale %v)", id, t.ident, stale), h.commits(t, r))
 	switch {
+	case broken != nil:
+		return broken
 	case err == nil && stale:
 		return fmt.Errorf("a stale append was taken")
 	case err == nil:
@@ -99,6 +107,14 @@ func (h *history) append(t *table, stale bool) error {
 		t.doubtful[id] = true
 	}
 	return unlessRetryable(err)
+}
+
+// commits is the commit of a change to a table.
+func (h *history) commits(t *table, r commit.Request) func(catalog.Caller) (string, error) {
+	return func(c catalog.Caller) (string, error) {
+		loaded, err := h.service.CommitTable(background, c, catalog.CommitTableRequest{Warehouse: warehouse, Ident: t.ident, Change: r})
+		return loaded.MetadataLocation, err
+	}
 }
 
 // repeat sends the last acknowledged append again: it is answered as landed and changes nothing.
@@ -120,16 +136,17 @@ func (h *history) properties(t *table) error {
 	if err != nil {
 		return err
 	}
-	_, err = h.service.CommitTable(background, caller, catalog.CommitTableRequest{Warehouse: warehouse, Ident: t.ident, Change: r})
-	h.note("properties of %s: %v", t.ident, err)
-	return unlessRetryable(err)
+	err, broken := h.sent(fmt.Sprintf("properties of %s", t.ident), h.commits(t, r))
+	return errors.Join(broken, unlessRetryable(err))
 }
 
-// transaction appends to two tables, or to one when there is no second: all or none.
+// transaction appends to several tables, and sometimes makes one with them: all or none.
 func (h *history) transaction() error {
-	chosen := []*table{h.pick()}
-	if other := h.pick(); other != chosen[0] {
-		chosen = append(chosen, other)
+	var chosen []*table
+	for range 1 + h.rnd.IntN(4) {
+		if t := h.pick(); !slices.Contains(chosen, t) {
+			chosen = append(chosen, t)
+		}
 	}
 	var changes []catalog.TableChange
 	ids := make([]int64, len(chosen))
@@ -146,8 +163,13 @@ func (h *history) transaction() error {
 		ids[i] = id
 		changes = append(changes, catalog.TableChange{Ident: t.ident, Change: r})
 	}
-	err := h.service.CommitTransaction(background, caller, warehouse, changes)
-	h.note("transaction %v on %d tables (stale %v): %v", ids, len(chosen), stale, err)
+	made, err := h.createdWith(&changes)
+	if err != nil {
+		return err
+	}
+	err, broken := h.sent(fmt.Sprintf("transaction %v on %d tables (stale %v)", ids, len(changes), stale), func(c catalog.Caller) (string, error) {
+		return "", h.service.CommitTransaction(background, c, warehouse, changes)
+	})
 	for i, t := range chosen {
 		if err == nil {
 			t.acknowledged, t.last = append(t.acknowledged, ids[i]), changes[i].Change
@@ -155,29 +177,62 @@ func (h *history) transaction() error {
 			t.doubtful[ids[i]] = true
 		}
 	}
+	if made != nil {
+		broken = errors.Join(broken, h.madeInTransaction(made, err))
+	}
 	if err == nil && stale {
 		return fmt.Errorf("a stale transaction was taken")
 	}
-	return unlessRetryable(err)
+	return errors.Join(broken, unlessRetryable(err))
 }
 
+// createdWith adds the creation of a table to a transaction, sometimes; nil when it does not.
+func (h *history) createdWith(changes *[]catalog.TableChange) (*table, error) {
+	if h.rnd.IntN(3) > 0 {
+		return nil, nil
+	}
+	made := &table{ident: h.freshName(), uuid: h.newKey().String(), doubtful: map[int64]bool{}}
+	r, err := commit.DecodeRequest([]byte(fmt.Sprintf(`{"requirements":[{"type":"assert-create"}],"updates":[{"action":"assign-uuid","uuid":%q},
+		{"action":"add-schema","schema":{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","type":"long","required":false}]}},
+		{"action":"set-current-schema","schema-id":-1},{"action":"add-spec","spec":{"spec-id":0,"fields":[]}},
+		{"action":"set-default-spec","spec-id":-1},{"action":"add-sort-order","sort-order":{"order-id":0,"fields":[]}},
+		{"action":"set-default-sort-order","sort-order-id":-1}]}`, made.uuid)))
+	*changes = append(*changes, catalog.TableChange{Ident: made.ident, Change: r})
+	return made, err
+}
+
+// madeInTransaction holds a table that a transaction was to make against the transaction's answer.
+func (h *history) madeInTransaction(made *table, answer error) error {
+	_, err := h.head(made)
+	switch {
+	case answer == nil:
+		h.tables = append(h.tables, made)
+		return err
+	case err == nil && !fault.Is(answer, fault.CommitUnknown):
+		return fmt.Errorf("%s was made by a transaction that was refused: %w", made.ident, answer)
+	case err == nil:
+		h.tables = append(h.tables, made)
+	}
+	return nil
+}
+
+// rename moves a table. With a key alone the model learns for certain what became of a lost answer.
 func (h *history) rename(t *table) error {
 	to := h.freshName()
-	h.calm = true // a rename whose answer is lost leaves the model without a name to look for
-	err := h.service.RenameTable(background, caller, catalog.RenameTableRequest{Warehouse: warehouse, From: t.ident, To: to})
-	h.calm = false
-	h.note("rename %s to %s: %v", t.ident, to, err)
+	err, broken := h.sentWithKey(fmt.Sprintf("rename %s to %s", t.ident, to), func(c catalog.Caller) (string, error) {
+		return "", h.service.RenameTable(background, c, catalog.RenameTableRequest{Warehouse: warehouse, From: t.ident, To: to})
+	})
 	if err == nil {
 		t.ident = to
 	}
-	return err
+	return errors.Join(broken, err)
 }
 
 func (h *history) drop(i int) error {
-	h.calm = true
-	err := h.service.DropTable(background, caller, catalog.DropTableRequest{Warehouse: warehouse, Ident: h.tables[i].ident})
-	h.calm = false
-	h.note("drop %s: %v", h.tables[i].ident, err)
+	id := h.tables[i].ident
+	err, broken := h.sentWithKey(fmt.Sprintf("drop %s", id), func(c catalog.Caller) (string, error) {
+		return "", h.service.DropTable(background, c, catalog.DropTableRequest{Warehouse: warehouse, Ident: id})
+	})
 	h.tables = append(h.tables[:i], h.tables[i+1:]...)
-	return err
+	return errors.Join(broken, err)
 }
