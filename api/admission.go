@@ -4,8 +4,10 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"golang.org/x/sync/semaphore"
 
 	"catalogd/internal/fault"
@@ -16,27 +18,42 @@ import (
 const (
 	// bodyBytesFree is the size up to which a body passes without being counted.
 	bodyBytesFree = 256 << 10
-	// bodiesBytesMax bounds the counted bodies in flight together; the largest single one fits.
-	bodiesBytesMax = BodyBytesCommit
+	// bodiesOfOneMax bounds the counted bodies in flight of one principal; the largest single one fits. Whoever sends
+	// slowly holds up nobody but himself.
+	bodiesOfOneMax = BodyBytesCommit
+	// bodiesBytesMax bounds the counted bodies in flight together.
+	bodiesBytesMax = 2 * BodyBytesCommit
+	// bodyBytesStep is how a body of unknown length is counted: by what has come of it, in such steps.
+	bodyBytesStep = 1 << 20
 	// bodyWaitMax bounds how long a request waits for others to end.
 	bodyWaitMax = 10 * time.Second
 	// bodyReadMax bounds how long a counted body may take to arrive: a slow client holds what others wait for.
 	bodyReadMax = time.Minute
 )
 
-// admission counts the bytes of large request bodies in flight.
+// admission counts the bytes of large request bodies in flight, all together and for each principal.
 type admission struct {
 	bytes *semaphore.Weighted
 	wait  time.Duration
+
+	mu     sync.Mutex
+	shares map[uuid.UUID]*share
+}
+
+// share is what one principal has in flight; it is there as long as somebody uses it.
+type share struct {
+	bytes *semaphore.Weighted
+	users int
 }
 
 func newAdmission() *admission {
-	return &admission{bytes: semaphore.NewWeighted(bodiesBytesMax), wait: bodyWaitMax}
+	return &admission{
+		bytes: semaphore.NewWeighted(bodiesBytesMax), wait: bodyWaitMax, shares: map[uuid.UUID]*share{},
+	}
 }
 
 // admit lets a request with a large body wait for its turn, before any of it is read, and counts it until its handler
-// has ended. A body of unknown length is counted as the row's limit once it proves to be large. Who waits too long
-// gets fault.Busy: nothing was touched.
+// has ended. A body of unknown length is counted as it comes. Who waits too long gets fault.Busy: nothing was touched.
 func (a *admission) admit(e Endpoint, next HandlerFunc) HandlerFunc {
 	limit := e.BodyBytesMax
 	if limit == 0 {
@@ -49,11 +66,10 @@ func (a *admission) admit(e Endpoint, next HandlerFunc) HandlerFunc {
 		if r.Body == nil || r.Body == http.NoBody || r.ContentLength >= 0 && r.ContentLength <= bodyBytesFree {
 			return next(w, r)
 		}
-		body := &countedBody{ReadCloser: r.Body, admission: a, ctx: r.Context(), w: w, weight: min(limit, bodiesBytesMax)}
+		body := &countedBody{ReadCloser: r.Body, admission: a, ctx: r.Context(), w: w, principal: PrincipalOf(r).ID, limit: limit}
 		defer body.release()
 		if r.ContentLength > 0 {
-			body.weight = min(r.ContentLength, body.weight)
-			if err := body.acquire(); err != nil {
+			if err := body.acquire(min(r.ContentLength, limit)); err != nil {
 				return err
 			}
 		}
@@ -62,42 +78,91 @@ func (a *admission) admit(e Endpoint, next HandlerFunc) HandlerFunc {
 	}
 }
 
-// countedBody is a body that asks for admission when it proves to be large, if it has none yet.
+// take counts bytes for a principal, within the time that the admission gives.
+func (a *admission) take(ctx context.Context, principal uuid.UUID, bytes int64) error {
+	ctx, cancel := context.WithTimeout(ctx, a.wait)
+	defer cancel()
+	a.mu.Lock()
+	own := a.shares[principal]
+	if own == nil {
+		own = &share{bytes: semaphore.NewWeighted(bodiesOfOneMax)}
+		a.shares[principal] = own
+	}
+	own.users++
+	a.mu.Unlock()
+	err := own.bytes.Acquire(ctx, bytes)
+	if err == nil {
+		if err = a.bytes.Acquire(ctx, bytes); err != nil {
+			own.bytes.Release(bytes)
+		}
+	}
+	if err != nil {
+		a.leave(principal)
+		return fault.Wrap(fault.Busy, err, "the server is busy with other large requests; nothing was changed, try again")
+	}
+	return nil
+}
+
+func (a *admission) give(principal uuid.UUID, bytes int64) {
+	a.bytes.Release(bytes)
+	a.mu.Lock()
+	a.shares[principal].bytes.Release(bytes)
+	a.mu.Unlock()
+	a.leave(principal)
+}
+
+func (a *admission) leave(principal uuid.UUID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if own := a.shares[principal]; own.users > 1 {
+		own.users--
+	} else {
+		delete(a.shares, principal)
+	}
+}
+
+// countedBody is a body that asks for admission when it proves to be large, or larger than it was counted for.
 type countedBody struct {
 	io.ReadCloser
 	admission *admission
 	ctx       context.Context //nolint:containedctx // a body's reader is given none
 	w         http.ResponseWriter
-	weight    int64
+	principal uuid.UUID
+	limit     int64
 	read      int64
-	admitted  bool
+	counted   []int64 // what was taken, each by itself
+	total     int64   // of counted
 }
 
 func (b *countedBody) Read(p []byte) (int, error) {
-	if !b.admitted {
-		// One byte more than is free tells a large body from one that ends there.
-		if free := bodyBytesFree + 1 - b.read; free > 0 {
-			p = p[:min(int64(len(p)), free)]
-		} else if err := b.acquire(); err != nil {
+	// One byte more than is free, or counted, tells a larger body from one that ends there.
+	room := max(bodyBytesFree, b.total) + 1 - b.read
+	if room <= 0 && b.total < b.limit {
+		if err := b.acquire(min(bodyBytesStep, b.limit-b.total)); err != nil {
 			return 0, err
 		}
+		room = b.total + 1 - b.read
+	}
+	if room > 0 {
+		p = p[:min(int64(len(p)), room)]
 	}
 	n, err := b.ReadCloser.Read(p)
 	b.read += int64(n)
-	if err != nil && b.admitted {
+	if err != nil && b.total > 0 {
 		b.deadline(time.Time{})
 	}
 	return n, err
 }
 
-func (b *countedBody) acquire() error {
-	ctx, cancel := context.WithTimeout(b.ctx, b.admission.wait)
-	defer cancel()
-	if err := b.admission.bytes.Acquire(ctx, b.weight); err != nil {
-		return fault.Wrap(fault.Busy, err, "the server is busy with other large requests; nothing was changed, try again")
+func (b *countedBody) acquire(bytes int64) error {
+	if err := b.admission.take(b.ctx, b.principal, bytes); err != nil {
+		return err
 	}
-	b.admitted = true
-	b.deadline(time.Now().Add(bodyReadMax))
+	if b.total == 0 {
+		b.deadline(time.Now().Add(bodyReadMax))
+	}
+	b.counted = append(b.counted, bytes)
+	b.total += bytes
 	return nil
 }
 
@@ -105,7 +170,8 @@ func (b *countedBody) acquire() error {
 func (b *countedBody) deadline(at time.Time) { _ = http.NewResponseController(b.w).SetReadDeadline(at) }
 
 func (b *countedBody) release() {
-	if b.admitted {
-		b.admission.bytes.Release(b.weight)
+	for _, bytes := range b.counted {
+		b.admission.give(b.principal, bytes)
 	}
+	b.counted = nil
 }

@@ -7,6 +7,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
+
+	"catalogd/internal/fault"
 )
 
 // Large bodies in flight are bounded together: one of the maximum fits, the next waits, and then is refused untouched.
@@ -92,4 +96,58 @@ type deadlines struct {
 func (d *deadlines) SetReadDeadline(at time.Time) error {
 	d.set = append(d.set, at)
 	return nil
+}
+
+// Whoever sends large bodies slowly holds up himself, not others.
+func TestAdmission_OneDoesNotHoldUpOthers(t *testing.T) {
+	a := newAdmission()
+	a.wait = time.Millisecond
+	one, two, three := uuid.New(), uuid.New(), uuid.New()
+	take := func(who uuid.UUID, bytes int64) bool {
+		err := a.take(t.Context(), who, bytes)
+		if err != nil && !fault.Is(err, fault.Busy) {
+			t.Errorf("refused with %v", err)
+		}
+		return err == nil
+	}
+	if !take(one, BodyBytesCommit) || take(one, 1) {
+		t.Error("one principal may have the largest body in flight, and no more")
+	}
+	if !take(two, BodyBytesCommit-1) || !take(two, 1) {
+		t.Error("another principal was held up")
+	}
+	if take(three, 1) {
+		t.Error("all together are not bounded")
+	}
+	a.give(one, BodyBytesCommit)
+	if !take(three, 1) {
+		t.Error("what was given back is not free")
+	}
+	a.give(two, BodyBytesCommit-1)
+	a.give(two, 1)
+	a.give(three, 1)
+	if len(a.shares) != 0 {
+		t.Errorf("%d principals are remembered", len(a.shares))
+	}
+}
+
+// A body of unknown length counts for what has come of it.
+func TestAdmission_UnknownLengthCountsAsItComes(t *testing.T) {
+	a := newAdmission()
+	a.wait = time.Millisecond
+	body := &countedBody{
+		ReadCloser: io.NopCloser(strings.NewReader(strings.Repeat("x", 3*bodyBytesStep))), admission: a, ctx: t.Context(),
+		w: httptest.NewRecorder(), limit: BodyBytesCommit,
+	}
+	for _, step := range []struct{ read, counted int64 }{
+		{bodyBytesFree, 0}, {bodyBytesFree + 2, bodyBytesStep}, {bodyBytesStep, bodyBytesStep}, {bodyBytesStep + 2, 2 * bodyBytesStep},
+	} {
+		if _, err := io.CopyN(io.Discard, body, step.read-body.read); err != nil || body.read != step.read || body.total != step.counted {
+			t.Errorf("%d bytes read, %d counted, wanted %d and %d: %v", body.read, body.total, step.read, step.counted, err)
+		}
+	}
+	body.release()
+	if len(a.shares) != 0 || !a.bytes.TryAcquire(bodiesBytesMax) {
+		t.Error("something is still counted")
+	}
 }
