@@ -27,6 +27,7 @@ type event struct {
 	key       *requestKey // of a mutation that may be sent again
 	warehouse string
 	subject   string
+	format    int // the format version of a table that is answered; 0 elsewhere
 	err       error
 	// clientGone tells that nobody was there any more to be answered.
 	clientGone bool
@@ -50,6 +51,10 @@ func Annotate(r *http.Request, warehouse, subject string) {
 	e := eventOf(r.Context())
 	e.warehouse, e.subject = warehouse, subject
 }
+
+// AnnotateFormat notes for the log line the format version of the table that is answered: clients that are too old for it
+// fail on an answer that is right, and only this line tells.
+func AnnotateFormat(r *http.Request, version int) { eventOf(r.Context()).format = version }
 
 // RequestIDOf gives the request's id.
 func RequestIDOf(r *http.Request) string { return eventOf(r.Context()).requestID }
@@ -138,6 +143,9 @@ func logRequest(log *slog.Logger, r *http.Request, e *event, status int, bytes i
 		slog.String("user_agent", cut(r.UserAgent())),
 		slog.String("client_version", cut(r.Header.Get("X-Client-Version"))),
 		slog.Int64("bytes", bytes),
+	}
+	if e.format > 0 {
+		attrs = append(attrs, slog.Int("format_version", e.format))
 	}
 	if e.operation == operationUnmatched {
 		attrs = append(attrs, slog.String("method", cut(r.Method)), slog.String("path", cut(r.URL.EscapedPath())))

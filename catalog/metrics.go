@@ -105,11 +105,14 @@ func (s *Service) sweepReports(ctx context.Context, tableID uuid.UUID) {
 
 func parseReport(body []byte) (MetricsReport, error) {
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(body, &members); err != nil || members == nil {
+	if json.Unmarshal(body, &members) != nil {
 		return MetricsReport{}, fault.New(fault.BadRequest, "the metrics report is not a JSON object with a report-type")
 	}
 	r := MetricsReport{Report: body}
-	if err := json.Unmarshal(members["report-type"], &r.Type); err != nil || r.Type == "" {
+	if text := members["report-type"]; text != nil && json.Unmarshal(text, &r.Type) != nil {
+		return r, fault.New(fault.BadRequest, "the metrics report is not a JSON object with a report-type")
+	}
+	if r.Type == "" {
 		return r, fault.New(fault.BadRequest, "the metrics report has no report-type")
 	}
 	if err := validateName("report-type", r.Type, reportTypeBytesMax); err != nil {

@@ -32,8 +32,19 @@ type Resolver interface {
 	Resolve(ctx context.Context, l Lookup) (Resolution, error)
 	// ResolveGrants gives the caller's grants on the root, and whether the principal still exists.
 	ResolveGrants(ctx context.Context, l Lookup) (grants []authz.Grant, known bool, err error)
+	// ResolveWarehouses gives what a caller may mean who names no warehouse. One round trip.
+	ResolveWarehouses(ctx context.Context, p auth.Principal) (NamedByNobody, error)
 	// RecordDenial writes an audit row for a refused attempt.
 	RecordDenial(ctx context.Context, d Denial) error
+}
+
+// NamedByNobody are the warehouses that a request without a warehouse's name may be about, by name and at most two of
+// each kind: two are as many as a thousand to somebody who has to choose.
+type NamedByNobody struct {
+	Known      bool // as of a Resolution
+	RootGrants []authz.Grant
+	Granted    []Warehouse // in which the caller holds any grant
+	All        []Warehouse // of the service
 }
 
 // NamespaceCreate is a namespace about to be made. Location is set when the client chose one.

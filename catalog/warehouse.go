@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"catalogd/auth"
 	"catalogd/authz"
 	"catalogd/internal/fault"
 	"catalogd/vending"
@@ -36,64 +37,53 @@ type WarehouseConfig struct {
 	Defaults, Overrides map[string]string
 }
 
-// LoadConfig finds a warehouse by name for any caller who is signed in. Without a name it answers the only one the
-// caller may see.
+// LoadConfig finds a warehouse by name for any caller who is signed in. Without a name it answers the only one that
+// the caller may see.
 func (s *Service) LoadConfig(ctx context.Context, c Caller, warehouse string) (WarehouseConfig, error) {
-	if warehouse == "" {
-		name, err := s.onlyWarehouse(ctx, c)
-		if err != nil {
-			return WarehouseConfig{}, err
-		}
-		warehouse = name
-	}
-	if strings.Contains(warehouse, "://") || strings.HasPrefix(warehouse, "arn:") {
-		return WarehouseConfig{}, fault.New(fault.NoSuchWarehouse,
-			"Warehouse does not exist: %s (warehouses have names here, not locations or ARNs)", warehouse)
-	}
-	res, err := s.resolve(ctx, c, Lookup{Warehouse: warehouse})
+	w, err := s.warehouseToStart(ctx, c, warehouse)
 	if err != nil {
 		return WarehouseConfig{}, err
 	}
-	w := *res.Warehouse
 	defaults, overrides := w.clientConfig()
 	return WarehouseConfig{
 		Warehouse: w, Prefix: w.Prefix(), Vends: s.vends(w), Defaults: defaults, Overrides: overrides,
 	}, nil
 }
 
-func (s *Service) onlyWarehouse(ctx context.Context, c Caller) (string, error) {
-	all, err := s.Store.ListWarehouses(ctx)
+func (s *Service) warehouseToStart(ctx context.Context, c Caller, name string) (Warehouse, error) {
+	if name == "" {
+		return s.onlyWarehouse(ctx, c)
+	}
+	if strings.Contains(name, "://") || strings.HasPrefix(name, "arn:") {
+		return Warehouse{}, fault.New(fault.NoSuchWarehouse,
+			"Warehouse does not exist: %s (warehouses have names here, not locations or ARNs)", name)
+	}
+	res, err := s.resolve(ctx, c, Lookup{Warehouse: name})
 	if err != nil {
-		return "", fmt.Errorf("list warehouses: %w", err)
+		return Warehouse{}, err
 	}
-	var seen []string
-	for _, w := range all {
-		res, err := s.resolve(ctx, c, Lookup{Warehouse: w.Name})
-		if err != nil {
-			return "", err
-		}
-		if allowed(res, res.Path(), authz.CatalogReadProperties) || hasGrantOn(res, res.Path()) {
-			seen = append(seen, w.Name)
-		}
-		if len(seen) > 1 {
-			break
-		}
-	}
-	if len(seen) != 1 {
-		return "", fault.New(fault.BadRequest, "the query parameter 'warehouse' is missing: name the warehouse to use")
-	}
-	return seen[0], nil
+	return *res.Warehouse, nil
 }
 
-// hasGrantOn tells whether any grant at all was made on the last securable of the path.
-func hasGrantOn(res Resolution, path []authz.Securable) bool {
-	last := path[len(path)-1]
-	for _, g := range res.Grants {
-		if g.Kind == last.Kind && g.SecurableID == last.ID {
-			return true
-		}
+// onlyWarehouse gives the one warehouse that the caller may see: by a right on the service, or because it holds any
+// grant in it.
+func (s *Service) onlyWarehouse(ctx context.Context, c Caller) (Warehouse, error) {
+	found, err := s.Store.ResolveWarehouses(ctx, c.Principal)
+	if err != nil {
+		return Warehouse{}, fmt.Errorf("find the only warehouse: %w", err)
 	}
-	return false
+	system := c.Principal.Kind == auth.System
+	if !found.Known && !system {
+		return Warehouse{}, fault.New(fault.Unauthenticated, "the principal of this token no longer exists")
+	}
+	seen := found.Granted
+	if root := (Resolution{}).Path(); system || authz.Decide(found.RootGrants, root, authz.CatalogReadProperties).Allowed {
+		seen = found.All
+	}
+	if len(seen) != 1 {
+		return Warehouse{}, fault.New(fault.BadRequest, "the query parameter 'warehouse' is missing: name the warehouse to use")
+	}
+	return seen[0], nil
 }
 
 // provider gives the storage's provider. A warehouse was refused at creation when there is none.

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -47,6 +48,7 @@ func (noKeys) JWKS(context.Context) (auth.JWKS, error) { return auth.JWKS{Keys: 
 type door struct {
 	server *httptest.Server
 	bearer string
+	log    *bytes.Buffer // to be read when the server is closed: a line is written after its answer
 }
 
 func newDoor(t *testing.T, c Config) *door {
@@ -57,21 +59,22 @@ func newDoor(t *testing.T, c Config) *door {
 	if c.Keys == nil {
 		c.Keys = noKeys{}
 	}
+	log := &bytes.Buffer{}
 	server, err := api.NewServer(api.ServerConfig{
 		Endpoints: Endpoints(c), Metrics: telemetry.NewMetrics(prometheus.NewRegistry()),
 		Authenticator: names{},
-		Log:           slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Log:           slog.New(slog.NewJSONHandler(log, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &door{server: httptest.NewServer(server), bearer: "ann"}
+	d := &door{server: httptest.NewServer(server), bearer: "ann", log: log}
 	t.Cleanup(d.server.Close)
 	return d
 }
 
 // as gives the same door for another caller; "" for a stranger.
-func (d *door) as(name string) *door { return &door{server: d.server, bearer: name} }
+func (d *door) as(name string) *door { return &door{server: d.server, bearer: name, log: d.log} }
 
 // answer is what came back.
 type answer struct {

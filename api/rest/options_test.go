@@ -145,6 +145,26 @@ func TestField_C186_FormatVersionsOfAWarehouse(t *testing.T) {
 	d.expect(t, "HEAD", "/v1/two/namespaces/n/tables/new", "", 404, "")
 }
 
+// Whoever wonders why a client of 2023 cannot read a table finds both versions in one log line.
+func TestField_C186_TheLogTellsTheClientAndTheFormat(t *testing.T) {
+	d := newLake(t).door
+	d.mustCreateNamespace(t, "a")
+	d.expect(t, "POST", namespacesOfLake+"/a/tables", strings.Replace(createBody("t"), "{", `{"properties":{"format-version":"3"},`, 1), 200, "")
+	d.send(t, "GET", namespacesOfLake+"/a/tables/t", "", "X-Client-Version", "1.4.0", "User-Agent", "old spark")
+	d.server.Close()
+	for _, line := range strings.Split(d.log.String(), "\n") {
+		if strings.Contains(line, `"operation":"load-table"`) {
+			for _, want := range []string{`"client_version":"1.4.0"`, `"user_agent":"old spark"`, `"format_version":3`, `"subject":"a.t"`} {
+				if !strings.Contains(line, want) {
+					t.Errorf("%s is not in %s", want, line)
+				}
+			}
+			return
+		}
+	}
+	t.Errorf("no line about the load in %s", d.log)
+}
+
 // A table keeps the version that it has when the rule becomes narrower, and takes commits.
 func TestFormatVersions_ATableKeepsWhatItHas(t *testing.T) {
 	l := newLake(t)

@@ -207,6 +207,9 @@ func storageCredentials(credentials ...vending.Credentials) []storageCredential 
 // writeLoadedTable writes a LoadTableResult around the metadata's own text, which is never decoded again: 19-digit
 // ids, unknown fields and absent members stay as they are.
 func writeLoadedTable(w http.ResponseWriter, r *http.Request, t catalog.LoadedTable) error {
+	if t.Document != nil {
+		api.AnnotateFormat(r, t.Document.FormatVersion())
+	}
 	tail := loadTableTail{Config: t.Config, StorageCredentials: []storageCredential{}}
 	if tail.Config == nil {
 		tail.Config = map[string]string{}

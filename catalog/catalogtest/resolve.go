@@ -1,6 +1,7 @@
 package catalogtest
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -152,4 +153,34 @@ func (s *Store) ResolveGrants(ctx context.Context, l catalog.Lookup) (grants []a
 		return nil
 	})
 	return grants, known, err
+}
+
+// ResolveWarehouses gives what a caller may mean who names no warehouse.
+func (s *Store) ResolveWarehouses(ctx context.Context, p auth.Principal) (catalog.NamedByNobody, error) {
+	var found catalog.NamedByNobody
+	err := s.tx(ctx, "ResolveWarehouses", func(st *state) error {
+		res := st.resolve(catalog.Lookup{Principal: p})
+		found.Known, found.RootGrants = res.Known, res.Grants
+		roles := st.activeRoles(p)
+		for _, w := range slices.SortedFunc(maps.Values(st.warehouses), func(a, b catalog.Warehouse) int { return cmp.Compare(a.Name, b.Name) }) {
+			w.Properties = maps.Clone(w.Properties)
+			if len(found.All) < 2 {
+				found.All = append(found.All, w)
+			}
+			if len(found.Granted) < 2 && st.holdsAnyGrant(st.withCatalogRoles(roles, w.ID), w.ID) {
+				found.Granted = append(found.Granted, w)
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+func (st *state) holdsAnyGrant(roles map[uuid.UUID]string, warehouse uuid.UUID) bool {
+	for g := range st.grants {
+		if _, acts := roles[g.role]; acts && st.roles[g.role].WarehouseID == warehouse {
+			return true
+		}
+	}
+	return false
 }

@@ -2,6 +2,7 @@ package catalogtest
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -77,6 +78,7 @@ var resolvePromises = []promise{
 	}},
 	{"GrantsAlongThePath", grantsAlongThePath},
 	{"RolesOfTheTokenAlone", rolesOfTheToken},
+	{"Field_C001_WarehousesOfWhoNamesNone", warehousesOfWhoNamesNone},
 	{"TheSystemIsKnownAndHasNothing", func(b *bench) {
 		res := b.resolve(catalog.Lookup{Principal: auth.MaintenancePrincipal()})
 		if !res.Known || len(res.Grants) != 0 {
@@ -199,4 +201,43 @@ func rolesOfTheToken(b *bench) {
 	if res.Known || len(res.Grants) != 0 {
 		b.Errorf("a dropped principal is still known: %+v", res)
 	}
+}
+
+// warehousesOfWhoNamesNone counts what a caller may mean, with a grant deep in one of many warehouses.
+func warehousesOfWhoNamesNone(b *bench) {
+	names := func(all []catalog.Warehouse) (found []string) {
+		for _, w := range all {
+			found = append(found, w.Name)
+		}
+		return found
+	}
+	want := func(granted, all []string, known bool, root ...authz.Grant) {
+		b.Helper()
+		found, err := b.store.ResolveWarehouses(b.Context(), b.principal)
+		b.must(err)
+		if found.Known != known || !slices.Equal(names(found.Granted), granted) || !slices.Equal(names(found.All), all) {
+			b.Errorf("known %t, granted %v, all %v", found.Known, names(found.Granted), names(found.All))
+		}
+		b.sameGrants(found.RootGrants, root)
+	}
+	want(nil, []string{"w"}, false)
+	role, reader := b.addPrincipalRole("r"), b.addCatalogRole("reader")
+	b.addPrincipal(role)
+	made := b.table(b.namespace("a"), "t")
+	b.grant(reader, authz.TableReadData, authz.Table, made.ID)
+	want(nil, []string{"w"}, true)
+	b.must(b.admin.AssignCatalogRole(b.Context(), role.ID, reader.ID, b.fact("assign", "reader")))
+	first := b.warehouse
+	b.addWarehouse("a", "s3://a/base")
+	b.addWarehouse("z", "s3://z/base")
+	want([]string{"w"}, []string{"a", "w"}, true)
+	found, err := b.store.ResolveWarehouses(b.Context(), b.principal)
+	b.must(err)
+	if !reflect.DeepEqual(found.Granted[0], first) {
+		b.Errorf("found %+v\nwant  %+v", found.Granted[0], first)
+	}
+	root := b.grant(role, authz.CatalogList, authz.Root, authz.RootID)
+	want([]string{"w"}, []string{"a", "w"}, true, root)
+	b.principal.Roles = auth.RoleScope{Names: []string{"another"}}
+	want(nil, []string{"a", "w"}, true)
 }

@@ -1,0 +1,73 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"catalogd/auth"
+	"catalogd/authz"
+	"catalogd/catalog"
+)
+
+// Two rows of each kind at most, and one row without a warehouse where there is none.
+const sqlResolveWarehouses = `
+WITH ` + activeRoles + `, acting AS (
+    SELECT active.id FROM active
+    UNION
+    SELECT catalog_role_members.catalog_role_id
+    FROM active
+    JOIN catalog_role_members ON catalog_role_members.principal_role_id = active.id
+), named AS (
+    (SELECT true AS granted, id, name, location, properties, storage, folds_names, version, created_at, updated_at
+     FROM warehouses
+     WHERE EXISTS (SELECT 1 FROM grants JOIN acting ON acting.id = grants.role_id WHERE grants.warehouse_id = warehouses.id)
+     ORDER BY name LIMIT 2)
+    UNION ALL
+    (SELECT false, id, name, location, properties, storage, folds_names, version, created_at, updated_at
+     FROM warehouses ORDER BY name LIMIT 2)
+)
+SELECT EXISTS (SELECT 1 FROM principals WHERE principals.id = @principal::uuid) AS known,
+       (SELECT json_agg(json_build_object('Privilege', grants.privilege, 'Kind', grants.securable_kind,
+                                          'SecurableID', grants.securable_id, 'Role', active.name))
+        FROM active JOIN grants ON grants.role_id = active.id
+        WHERE grants.securable_kind = 'root' AND grants.securable_id = @root::uuid) AS root_grants,
+       named.granted, named.id, named.name, named.location, named.properties, named.storage, named.folds_names,
+       named.version, named.created_at, named.updated_at
+FROM (SELECT 1) AS always LEFT JOIN named ON true
+ORDER BY named.name`
+
+// ResolveWarehouses gives what a caller may mean who names no warehouse.
+func (s *Store) ResolveWarehouses(ctx context.Context, p auth.Principal) (catalog.NamedByNobody, error) {
+	lookup := catalog.Lookup{Principal: p}
+	args := resolveArgs(lookup)
+	var found catalog.NamedByNobody
+	err := s.read(ctx, func(q querier) error {
+		found = catalog.NamedByNobody{}
+		rows, err := q.Query(ctx, sqlResolveWarehouses, pgx.NamedArgs{
+			"principal": args["principal"], "all_roles": args["all_roles"], "roles": args["roles"], "root": authz.RootID,
+		})
+		if err != nil {
+			return err
+		}
+		var granted *bool
+		var row resolved
+		_, err = pgx.ForEachRow(rows, []any{&row.known, &row.grants, &granted, &row.warehouseID, &row.warehouseName,
+			&row.warehouseLocation, &row.properties, &row.storage, &row.foldsNames, &row.warehouseVersion,
+			&row.createdAt, &row.updatedAt}, func() error {
+			res, err := row.resolution(lookup)
+			found.Known, found.RootGrants = res.Known, res.Grants
+			switch {
+			case err != nil || res.Warehouse == nil:
+				return err
+			case *granted:
+				found.Granted = append(found.Granted, *res.Warehouse)
+			default:
+				found.All = append(found.All, *res.Warehouse)
+			}
+			return nil
+		})
+		return err
+	})
+	return found, err
+}
