@@ -164,6 +164,9 @@ func TestView_VersionsAreReused(t *testing.T) {
 	viewUnchanged(t, v, replaceBy(10, "spark-sql", "a", "trino", "b")...)
 	viewUnchanged(t, v, addVersion(77, 0, "spark-sql", "a2", "trino", "b"))
 
+	twice := commitOnView(t, base, addVersion(4, 0, "spark-sql", "c", "trino", "d"), addVersion(4, 0, "spark-sql", "c", "trino", "d"), useVersion(-1))
+	wantIDs(t, "versions named twice in one request", versionIDs(twice), 1, 2, 3, 4)
+
 	same := `{"version-id":9,"timestamp-ms":1,"schema-id":0,"summary":{"a":"1","b":"2"},"representations":[` + oneSQL + `],"default-namespace":["ns"],"default-catalog":"c"}`
 	v = commitOnView(t, base, `{"action":"add-view-version","view-version":`+same+`}`)
 	for old, replacement := range map[string]string{
