@@ -25,11 +25,19 @@ var suites = []struct {
 	run  func() ([]figure, error)
 }{
 	{"commit", measureCommit},
+	{"rest", measureREST},
 	{"cluster", measureCluster},
 	{"start", measureStart},
 }
 
 func main() {
+	if len(os.Args) == 4 && os.Args[1] == bareArgument {
+		if err := serveBare(os.Args[2], os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, "bare server:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	var figures []figure
 	for _, s := range suites {
 		if len(os.Args) > 1 && !slices.Contains(os.Args[1:], s.name) {
