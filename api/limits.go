@@ -32,7 +32,7 @@ func limit(e Endpoint, next HandlerFunc) HandlerFunc {
 		}
 		ctx, cancel := context.WithTimeout(ctx, deadline)
 		defer cancel()
-		if r.Body != nil {
+		if r.Body != nil && r.Body != http.NoBody {
 			r.Body = http.MaxBytesReader(w, r.Body, bytesMax)
 		}
 		return next(w, r.WithContext(ctx))

@@ -131,6 +131,10 @@ func record(log *slog.Logger, metrics *telemetry.Metrics, next http.Handler) htt
 
 // logRequest writes the canonical line. Refusals are told by kind; a cause is told only for what is our fault.
 func logRequest(log *slog.Logger, r *http.Request, e *event, status int, bytes int64, took time.Duration) {
+	level := levelOf(status)
+	if !log.Enabled(r.Context(), level) {
+		return
+	}
 	attrs := []slog.Attr{
 		slog.String("operation", e.operation),
 		slog.Int("status", status),
@@ -161,7 +165,7 @@ func logRequest(log *slog.Logger, r *http.Request, e *event, status int, bytes i
 	if e.notice != "" {
 		attrs = append(attrs, slog.String("stack", e.notice))
 	}
-	log.LogAttrs(context.WithoutCancel(r.Context()), levelOf(status), "request", attrs...)
+	log.LogAttrs(context.WithoutCancel(r.Context()), level, "request", attrs...)
 }
 
 // levelOf: engines probe for names that are not there all day long, so misses are not news.

@@ -33,9 +33,13 @@ const (
 	connectionLifeMax = time.Hour // so that a failover or a new pooler is noticed
 	connectionIdleMax = 10 * time.Minute
 	schemaName        = "catalogd"
-	beginPooled       = "begin; set local search_path to " + schemaName +
-		"; set local idle_in_transaction_session_timeout to " + idleInTxMillisMax
 )
+
+// beginPooled are the statements that begin a transaction behind a pooler; the first alone does elsewhere.
+var beginPooled = [...]string{
+	"begin", "set local search_path to " + schemaName,
+	"set local idle_in_transaction_session_timeout to " + idleInTxMillisMax,
+}
 
 // Config says which database.
 type Config struct {
@@ -55,6 +59,7 @@ type Store struct {
 
 	decisions *decisions
 	lookups   *lookups
+	trips     *roundTrips
 }
 
 // Open makes a pool. It does not connect: Ping and CheckSchema do. Close it when nothing uses it any more.
@@ -78,11 +83,13 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		config.ConnConfig.RuntimeParams["search_path"] = schemaName
 		config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = idleInTxMillisMax
 	}
+	trips := &roundTrips{}
+	config.ConnConfig.Tracer = trips
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("make the pool of database connections: %w", err)
 	}
-	s := &Store{pool: pool, pooled: c.SimpleProtocol, decisions: newDecisions()}
+	s := &Store{pool: pool, pooled: c.SimpleProtocol, decisions: newDecisions(), trips: trips}
 	s.lookups = newLookups(s.findTables)
 	return s, nil
 }
@@ -131,11 +138,7 @@ func retry(ctx context.Context, fn func() error) error {
 }
 
 func (s *Store) runTx(ctx context.Context, fn func(tx pgx.Tx) error) (err error) {
-	options := pgx.TxOptions{}
-	if s.pooled {
-		options.BeginQuery = beginPooled
-	}
-	tx, err := s.pool.BeginTx(ctx, options)
+	tx, err := s.beginLate(ctx)
 	if err != nil {
 		return err
 	}

@@ -163,6 +163,7 @@ func awaitDatabase(ctx context.Context, s *store.Store, log *slog.Logger) error 
 func (a *app) wire(ctx context.Context, ring *auth.Ring) error {
 	registry := telemetry.NewRegistry()
 	a.gather, a.metrics = registry, telemetry.NewMetrics(registry)
+	telemetry.CountRoundTrips(registry, a.store.RoundTrips)
 	a.secrets = auth.NewSecrets(ring)
 	a.tokens = auth.NewTokens(auth.TokensConfig{
 		Accounts: a.store, Keys: auth.NewKeys(a.store, ring, nil), Secrets: a.secrets, Rotation: a.store, Life: a.config.Tokens.TTL,

@@ -45,29 +45,50 @@ func (t folderTree) root() (*os.Root, error) {
 // write puts the bytes into a file beside and links it to its name: the name appears with the whole content or not
 // at all, and never takes another file's place.
 func (t folderTree) write(_ context.Context, name string, body []byte) error {
-	if err := t.makeFolders(path.Dir(name)); err != nil {
-		return err
-	}
-	root, err := t.root()
+	folder, err := t.folderOf(name)
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer folder.Close()
+	name = path.Base(name)
 	suffix := make([]byte, 8)
 	rand.Read(suffix) //nolint:errcheck // never fails
-	beside := path.Join(path.Dir(name), "."+path.Base(name)+"."+hex.EncodeToString(suffix)+".part")
-	if err := writeSynced(root, beside, body); err != nil {
+	beside := "." + name + "." + hex.EncodeToString(suffix) + ".part"
+	if err := writeSynced(folder, beside, body); err != nil {
 		return err
 	}
-	defer root.Remove(beside) //nolint:errcheck // a leftover is harmless
-	err = root.Link(beside, name)
+	defer folder.Remove(beside) //nolint:errcheck // a leftover is harmless
+	err = folder.Link(beside, name)
 	if linkless(err) {
-		err = writeSynced(root, name, body)
+		err = writeSynced(folder, name, body)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	return syncFolder(root, path.Dir(name))
+	return syncFolder(folder, ".")
+}
+
+// folderOf opens the folder that a file is to lie in, once for all that is done there, and makes it when it is missing.
+func (t folderTree) folderOf(name string) (*os.Root, error) {
+	below := path.Dir(name)
+	for made := false; ; made = true {
+		root, err := t.root()
+		if err == nil {
+			var folder *os.Root
+			folder, err = root.OpenRoot(below)
+			root.Close()
+			if err == nil {
+				return folder, nil
+			}
+			err = fmt.Errorf("open folder %s: %w", below, err)
+		}
+		if made || !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if err := t.makeFolders(below); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // linkless tells that the file system has no hard links.

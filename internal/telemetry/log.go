@@ -25,8 +25,18 @@ func NewLogger(w io.Writer, level slog.Leveler, format string) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, options))
 }
 
+// plainNames are the attributes of a request's line and of every line, which need no look at their letters.
+var plainNames = map[string]bool{
+	slog.TimeKey: true, slog.LevelKey: true, slog.MessageKey: true, "operation": true, "status": true, "duration_ms": true,
+	"request_id": true, "principal": true, "warehouse": true, "subject": true, "client": true, "user_agent": true,
+	"client_version": true, "bytes": true, "kind": true, "reason": true, "cause": true,
+}
+
 // redactAttr masks an attribute by its name.
 func redactAttr(_ []string, a slog.Attr) slog.Attr {
+	if plainNames[a.Key] {
+		return a
+	}
 	name := strings.ToLower(a.Key)
 	if name == "token" {
 		return slog.String(a.Key, redacted)

@@ -46,3 +46,13 @@ func TestMetrics_LabelsAreOperationsAndClasses(t *testing.T) {
 		}
 	}
 }
+
+func TestPlainNames_SoundLikeNoSecret(t *testing.T) {
+	for name := range plainNames {
+		for _, word := range append([]string{"token"}, secretWords...) {
+			if strings.Contains(name, word) {
+				t.Errorf("%s holds %s", name, word)
+			}
+		}
+	}
+}

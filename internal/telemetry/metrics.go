@@ -48,6 +48,14 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
+// CountRoundTrips declares the counter of round trips to the database, which the store keeps.
+func CountRoundTrips(registry prometheus.Registerer, sent func() int64) {
+	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "catalogd_database_round_trips_total",
+		Help: "Statements, batches and preparations that were sent to the database and waited for.",
+	}, func() float64 { return float64(sent()) }))
+}
+
 // NewRegistry makes a registry that holds the metrics of the Go runtime and of the process.
 func NewRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
