@@ -12,10 +12,12 @@ import (
 // text. The commits of larger tables write their file alone, and a server's first load of one reads that file.
 const PackedBytesMax = 1 << 20
 
-// MetadataStore keeps copies of the metadata files that pointers name now, so that a load needs no object store. A commit
-// brings the copy with its pointer (PointerChange.Packed), in one transaction.
+// MetadataStore keeps the digests, and copies, of the metadata files that pointers name now, so that a load needs no
+// object store and believes no file that somebody else wrote. A commit brings both with its pointer
+// (PointerChange.Packed), in one transaction.
 type MetadataStore interface {
-	// FindMetadata gives the kept copy of exactly this metadata file of the table or view with the row's id; false when
-	// there is none, because the file is too large, or is not the current one any more.
+	// FindMetadata gives what is kept of exactly this metadata file of the table or view with the row's id: without Blocks
+	// when the text is too large to be kept; false when it is not the current file any more, or a server wrote it that
+	// kept nothing yet.
 	FindMetadata(ctx context.Context, id uuid.UUID, metadataLocation string) (packed deflate.Packed, found bool, err error)
 }

@@ -67,6 +67,11 @@ func checkDocument(w Warehouse, d metadataText, location string) error {
 			return err
 		}
 	}
+	return checkPaths(d)
+}
+
+// checkPaths holds the properties that send files somewhere against the location.
+func checkPaths(d metadataText) error {
 	for _, name := range locationProperties {
 		path, ok := d.Property(name)
 		if !ok {

@@ -41,7 +41,7 @@ func currentEntry[D metadataText](
 ) (D, *metadataEntry, error) {
 	var none D
 	e, err := s.cache.find(ctx, record.MetadataLocation, func(ctx context.Context) (*metadataEntry, error) {
-		text, packed, err := s.readMetadata(ctx, w, record)
+		text, packed, known, err := s.readMetadata(ctx, w, record)
 		if err != nil {
 			return nil, fmt.Errorf("read metadata of %s: %w", record.Ident, err)
 		}
@@ -52,6 +52,9 @@ func currentEntry[D metadataText](
 		}
 		if !bytes.Equal(d.JSON(), text) { // a reader may put right what clients could not read
 			packed = deflate.Pack(d.JSON())
+		}
+		if known != (deflate.Digest{}) && deflate.DigestOf(d.JSON()) != known {
+			return nil, changedOutside(record)
 		}
 		return newMetadataEntry(record.MetadataLocation, d, packed), matchesRecord(d, record)
 	})
@@ -65,36 +68,47 @@ func currentEntry[D metadataText](
 	return d, e, nil
 }
 
-// readMetadata gives the text of the file that the record names, from the copy in the database where there is one. A
-// copy that is damaged is not used: the file is the truth.
-func (s *Service) readMetadata(ctx context.Context, w Warehouse, record TableRecord) ([]byte, deflate.Packed, error) {
+// readMetadata gives the text of the file that the record names, from the copy in the database where there is one, and
+// the digest that it must have; the zero digest where none is kept. A copy that is damaged is not used.
+func (s *Service) readMetadata(
+	ctx context.Context, w Warehouse, record TableRecord,
+) (text []byte, packed deflate.Packed, known deflate.Digest, err error) {
 	packed, found, err := s.Store.FindMetadata(ctx, record.ID, record.MetadataLocation)
 	if err != nil {
-		return nil, packed, err
+		return nil, packed, known, err
 	}
 	if found {
+		known = packed.Digest
+	}
+	if found && packed.Blocks != nil {
 		text, err := packed.Unpack(metadataTextMax)
 		if err == nil {
-			return text, packed, nil
+			return text, packed, known, nil
 		}
 		s.Log.Error("the copy of a table's metadata in the database is damaged; the file is read instead",
 			"table", record.Ident.String(), "metadata", record.MetadataLocation, "cause", err)
 	}
-	text, err := s.Metadata.ReadMetadata(ctx, serverPlace(w, record, record.MetadataLocation))
+	text, err = s.Metadata.ReadMetadata(ctx, serverPlace(w, record, record.MetadataLocation))
 	if err != nil {
-		return nil, packed, err
+		return nil, packed, known, err
 	}
-	return text, deflate.Pack(text), nil
+	return text, deflate.Pack(text), known, nil
 }
 
 // matchesRecord refuses a metadata file that says something else than the catalog: whoever may write a table's files
-// could else replace it and send the table's readers elsewhere.
+// could else replace it and send the table's readers elsewhere. It is all that protects files of which no digest is
+// kept.
 func matchesRecord(d metadataText, record TableRecord) error {
-	if strings.EqualFold(d.UUID(), record.UUID.String()) && samePlace(d.Location(), record.Location) && checkProperties(d.Properties()) == nil {
+	if strings.EqualFold(d.UUID(), record.UUID.String()) && samePlace(d.Location(), record.Location) &&
+		checkProperties(d.Properties()) == nil && checkPaths(d) == nil {
 		return nil
 	}
-	return fault.New(fault.Validation, "the metadata file of %s %s was changed outside the catalog: its uuid, its location "+
-		"or its properties are not those that were committed; restore %s", record.Kind, record.Ident, record.MetadataLocation)
+	return changedOutside(record)
+}
+
+func changedOutside(record TableRecord) error {
+	return fault.New(fault.Validation, "the metadata file of %s %s was changed outside the catalog: it is not what was committed; restore %s",
+		record.Kind, record.Ident, record.MetadataLocation)
 }
 
 // serverPlace is a file of a table as the server itself reaches it: with a scope of that table, nothing wider.

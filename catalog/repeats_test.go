@@ -104,6 +104,8 @@ func TestLoad_ForgedMetadataIsRefused(t *testing.T) {
 	for name, change := range map[string][2]string{
 		"location": {`"location":"s3://bucket/w/`, `"location":"s3://bucket/w/other/`},
 		"property": {`"properties":{`, `"properties":{"py-io-impl":"evil",`},
+		"path":     {`"properties":{`, `"properties":{"write.data.path":"s3://bucket/w/other",`},
+		"content":  {`"properties":{`, `"properties":{"owner":"mallory",`},
 		"uuid":     {`"table-uuid":"`, `"table-uuid":"00000000-0000-4000-8000-000000000000","was":"`},
 	} {
 		b := newBench(t)
@@ -123,6 +125,10 @@ func TestLoad_ForgedMetadataIsRefused(t *testing.T) {
 		b.store.ForgetCopies()
 		_, err := load()
 		wantKind(t, err, fault.Validation)
+		b.store.ForgetDigests()
+		if _, err := load(); name != "content" || err != nil { // without a digest, what could lead readers elsewhere is refused
+			wantKind(t, err, fault.Validation)
+		}
 	}
 }
 

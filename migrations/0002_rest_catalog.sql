@@ -16,14 +16,14 @@ ALTER TABLE dropped_tables ADD COLUMN ident_key text[] COLLATE "C";
 -- Lists of a namespace's children, in order.
 CREATE INDEX namespaces_children ON namespaces (warehouse_id, parent_id, levels);
 
--- The metadata that a pointer names now, compressed, so that a load needs no object store. Larger documents than the
--- store's limit have no row.
+-- The metadata that a pointer names now: its digest, and its text compressed, so that a load needs no object store.
 CREATE TABLE table_metadata (
     table_id          uuid PRIMARY KEY REFERENCES tables ON DELETE CASCADE,
     metadata_location text NOT NULL,               -- of which file this is the content
     bytes             bigint NOT NULL,             -- of the text
     checksum          bigint NOT NULL,             -- CRC-32 of the text
-    packed            bytea NOT NULL               -- deflate blocks
+    digest            bytea NOT NULL,              -- SHA-256 of the text: the file is believed only if it is that
+    packed            bytea                        -- deflate blocks; NULL for a text that is too large to be kept
 );
 ALTER TABLE table_metadata ALTER COLUMN packed SET STORAGE EXTERNAL; -- it is compressed already
 

@@ -288,7 +288,8 @@ CREATE TABLE table_metadata (
     metadata_location text NOT NULL,
     bytes bigint NOT NULL,
     checksum bigint NOT NULL,
-    packed bytea NOT NULL,
+    digest bytea NOT NULL,
+    packed bytea,
     CONSTRAINT table_metadata_pkey PRIMARY KEY (table_id),
     CONSTRAINT table_metadata_table_id_fkey FOREIGN KEY (table_id) REFERENCES tables(id) ON DELETE CASCADE
 );

@@ -13,22 +13,26 @@ import (
 // The row stands behind the pointer's own lock, which the same transaction holds. A change that touched no pointer must
 // leave nothing here either: its transaction is rolled back.
 const sqlKeepMetadata = `
-INSERT INTO table_metadata (table_id, metadata_location, bytes, checksum, packed)
-SELECT tables.id, tables.metadata_location, @bytes, @checksum, @packed
+INSERT INTO table_metadata (table_id, metadata_location, bytes, checksum, digest, packed)
+SELECT tables.id, tables.metadata_location, @bytes, @checksum, @digest, @packed
 FROM tables WHERE tables.id = @id AND tables.metadata_location = @metadata
 ON CONFLICT (table_id) DO UPDATE
 SET metadata_location = EXCLUDED.metadata_location, bytes = EXCLUDED.bytes, checksum = EXCLUDED.checksum,
-    packed = EXCLUDED.packed`
+    digest = EXCLUDED.digest, packed = EXCLUDED.packed`
 
 const sqlForgetMetadata = `DELETE FROM table_metadata WHERE table_id = @id`
 
 // queueMetadata keeps the copy of the metadata that a pointer names from now on, or drops that of the one before.
 func queueMetadata(batch *pgx.Batch, c catalog.PointerChange) {
 	switch {
-	case c.Packed.Bytes > 0 && len(c.Packed.Blocks) <= catalog.PackedBytesMax:
+	case c.Packed.Bytes > 0:
+		blocks := c.Packed.Blocks
+		if len(blocks) > catalog.PackedBytesMax {
+			blocks = nil
+		}
 		batch.Queue(sqlKeepMetadata, pgx.NamedArgs{
-			"id": c.Record.ID, "metadata": c.Record.MetadataLocation,
-			"bytes": c.Packed.Bytes, "checksum": int64(c.Packed.Checksum), "packed": c.Packed.Blocks,
+			"id": c.Record.ID, "metadata": c.Record.MetadataLocation, "bytes": c.Packed.Bytes,
+			"checksum": int64(c.Packed.Checksum), "digest": c.Packed.Digest[:], "packed": blocks,
 		})
 	case c.Old != "":
 		batch.Queue(sqlForgetMetadata, pgx.NamedArgs{"id": c.Record.ID})
@@ -36,17 +40,19 @@ func queueMetadata(batch *pgx.Batch, c catalog.PointerChange) {
 }
 
 const sqlFindMetadata = `
-SELECT bytes, checksum, packed FROM table_metadata WHERE table_id = @id AND metadata_location = @metadata`
+SELECT bytes, checksum, digest, packed FROM table_metadata WHERE table_id = @id AND metadata_location = @metadata`
 
-// FindMetadata gives the copy that is kept of a table's or a view's current metadata file.
+// FindMetadata gives what is kept of a table's or a view's current metadata file.
 func (s *Store) FindMetadata(ctx context.Context, id uuid.UUID, metadataLocation string) (deflate.Packed, bool, error) {
 	var p deflate.Packed
 	found := false
 	err := s.read(ctx, func(q querier) error {
 		var checksum int64
+		var digest []byte
 		err := q.QueryRow(ctx, sqlFindMetadata, pgx.NamedArgs{"id": id, "metadata": lookup(metadataLocation)}).
-			Scan(&p.Bytes, &checksum, &p.Blocks)
+			Scan(&p.Bytes, &checksum, &digest, &p.Blocks)
 		p.Checksum, found = uint32(checksum), err == nil
+		copy(p.Digest[:], digest)
 		if noRows(err) {
 			return nil
 		}

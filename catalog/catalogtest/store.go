@@ -310,13 +310,26 @@ func (s *Store) FindMetadata(ctx context.Context, id uuid.UUID, metadataLocation
 func (s *Store) ForgetCopies() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for id, row := range s.state.metadata {
+		row.packed.Blocks = nil
+		s.state.metadata[id] = row
+	}
+}
+
+// ForgetDigests takes everything away that is kept of metadata files, as if a server had written them that kept nothing.
+func (s *Store) ForgetDigests() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.state.metadata = map[uuid.UUID]metadataRow{}
 }
 
 // keep follows the pointer with the copy of its metadata.
 func (st *state) keep(c catalog.PointerChange) {
 	delete(st.metadata, c.Record.ID)
-	if c.Packed.Bytes > 0 && len(c.Packed.Blocks) <= catalog.PackedBytesMax {
+	if c.Packed.Bytes > 0 {
+		if len(c.Packed.Blocks) > catalog.PackedBytesMax {
+			c.Packed.Blocks = nil
+		}
 		st.metadata[c.Record.ID] = metadataRow{c.Record.MetadataLocation, c.Packed}
 	}
 }

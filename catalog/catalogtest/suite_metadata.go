@@ -46,8 +46,12 @@ var metadataPromises = []promise{
 		next := b.swap(change.Record)
 		next.Packed = deflate.Pack(text)
 		b.must(b.commit(next))
-		b.wantKept(next.Record, "")
 		b.wantKept(change.Record, "")
+		packed, found, err := b.store.FindMetadata(b.Context(), next.Record.ID, next.Record.MetadataLocation)
+		b.must(err)
+		if !found || packed.Blocks != nil || packed.Digest != deflate.DigestOf(text) || packed.Bytes != int64(len(text)) {
+			b.Errorf("kept: %t, %d bytes of blocks; wanted the digest alone", found, len(packed.Blocks))
+		}
 	}},
 	{"ARefusedCommitChangesNoMetadata", func(b *bench) {
 		change := b.newTable(b.namespace("a"), "t", "")
@@ -101,6 +105,9 @@ func (b *bench) wantKept(r catalog.TableRecord, text string) {
 	}
 	if !found {
 		return
+	}
+	if packed.Digest != deflate.DigestOf([]byte(text)) {
+		b.Fatal("the digest is another text's")
 	}
 	got, err := packed.Unpack(packed.Bytes)
 	b.must(err)

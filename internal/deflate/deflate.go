@@ -6,6 +6,7 @@ package deflate
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
@@ -20,7 +21,14 @@ type Packed struct {
 	Blocks   []byte
 	Bytes    int64  // of the text
 	Checksum uint32 // CRC-32 (IEEE) of the text
+	Digest   Digest
 }
+
+// Digest is the SHA-256 of a text: nobody can make another text of the same.
+type Digest [sha256.Size]byte
+
+// DigestOf gives a text's digest.
+func DigestOf(text []byte) Digest { return sha256.Sum256(text) }
 
 // Errors of Unpack.
 var (
@@ -60,7 +68,7 @@ func Pack(text []byte) Packed {
 	if err != nil { // a buffer takes everything
 		panic(err)
 	}
-	return Packed{Blocks: bytes.Clone(out.Bytes()), Bytes: int64(len(text)), Checksum: crc32.ChecksumIEEE(text)}
+	return Packed{Blocks: bytes.Clone(out.Bytes()), Bytes: int64(len(text)), Checksum: crc32.ChecksumIEEE(text), Digest: DigestOf(text)}
 }
 
 // Unpack gives the text back. ErrTooLarge when it is said to be longer than limit, ErrDamaged when the blocks are not
