@@ -54,6 +54,34 @@ func TestDocs_EverySettingIsDescribed(t *testing.T) {
 	}
 }
 
+// TestDocs_LimitsExist looks for the name of each limit in the source of its package.
+func TestDocs_LimitsExist(t *testing.T) {
+	_, section, _ := strings.Cut(documents(t)["../../docs/operations.md"], "\n## Limits\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	names := regexp.MustCompile("`([a-z/]+)\\.([a-zA-Z]+)`").FindAllStringSubmatch(section, -1)
+	if len(names) < 25 {
+		t.Fatalf("only %d limits are named", len(names))
+	}
+	for _, name := range names {
+		files, err := filepath.Glob("../../" + name[1] + "/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		declared := regexp.MustCompile("(?m)^(\t|const )" + name[2] + "\\s+=")
+		found := false
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = found || declared.Match(text)
+		}
+		if !found {
+			t.Errorf("%s.%s is a limit in operations.md and nowhere else", name[1], name[2])
+		}
+	}
+}
+
 // TestDocs_CommandsAreAccepted takes each line of a code block that runs catalogd and asks the program for help on
 // it: a flag or command that does not exist is refused.
 func TestDocs_CommandsAreAccepted(t *testing.T) {

@@ -11,15 +11,12 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"catalogd/api"
 )
 
-// Limits of connections. A request's own deadline is its endpoint's row.
-const (
-	headerReadMax  = 10 * time.Second
-	connectionIdle = 2 * time.Minute
-	headerBytesMax = 64 << 10
-	stopPatience   = 5 * time.Second // after the grace, for what must be closed all the same
-)
+// stopPatience is what closing may take after the grace, for what must be closed all the same.
+const stopPatience = 5 * time.Second
 
 // listener is an address that is taken before anything else starts, so that a second server fails at once.
 type listener struct {
@@ -71,13 +68,8 @@ func (s *servers) start() {
 }
 
 func (s *servers) serve(l *listener, handler http.Handler) {
-	server := &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: headerReadMax,
-		IdleTimeout:       connectionIdle,
-		MaxHeaderBytes:    headerBytesMax,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-	}
+	server := api.NewHTTPServer(handler)
+	server.ErrorLog = slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)
 	s.running = append(s.running, server)
 	s.loops.Go(func() {
 		if err := server.Serve(l.net); !errors.Is(err, http.ErrServerClosed) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -105,6 +106,70 @@ func TestServers_GraceEnds(t *testing.T) {
 	}
 	if err := <-failed; err == nil {
 		t.Error("the cut request got an answer")
+	}
+}
+
+// TestField_C253_ConnectionsOutliveABalancers: the keep-alive is longer than the 60 seconds of common balancers, or these
+// would send requests into connections that are being closed; and nothing that a client does holds one for ever.
+func TestField_C253_ConnectionsOutliveABalancers(t *testing.T) {
+	s := startServers(t, http.NotFoundHandler(), time.Second)
+	defer func() { _ = s.stop() }()
+	for _, server := range s.running {
+		if server.IdleTimeout <= 60*time.Second {
+			t.Errorf("idle connections are closed after %s", server.IdleTimeout)
+		}
+		if server.ReadHeaderTimeout == 0 || server.ReadTimeout == 0 || server.WriteTimeout == 0 || server.MaxHeaderBytes == 0 {
+			t.Errorf("a client may hold a connection for ever: %+v", server)
+		}
+	}
+	if code, _ := statusOf(t, s.api.url()+"/"+strings.Repeat("x", 80<<10)); code != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("headers of 80 KiB: %d", code)
+	}
+}
+
+// TestField_C253_NoNewRequestsDuringTheDrain: what came before the end was asked for is answered, what comes later finds
+// nobody, on a connection that was kept as well as on a new one.
+func TestField_C253_NoNewRequestsDuringTheDrain(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	var calls atomic.Int64
+	s := startServers(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/commit" {
+			close(entered)
+			<-release
+		}
+		calls.Add(1)
+		w.WriteHeader(http.StatusNoContent)
+	}), time.Minute)
+	client := &http.Client{Transport: &http.Transport{}}
+	ask := func(path string) error {
+		res, err := client.Get(s.api.url() + path)
+		if err == nil {
+			err = res.Body.Close()
+		}
+		return err
+	}
+	if err := ask("/before"); err != nil { // the connection is kept
+		t.Fatal(err)
+	}
+	commit, stopped := make(chan error, 1), make(chan error, 1)
+	go func() { commit <- ask("/commit") }()
+	<-entered
+	go func() { stopped <- s.stop() }()
+	for {
+		if err := ask("/late"); err != nil { // those until then came before the listener was closed
+			break
+		}
+	}
+	close(release)
+	if err := <-commit; err != nil {
+		t.Errorf("the running commit: %v", err)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	served := calls.Load()
+	if err := ask("/later"); err == nil || calls.Load() != served {
+		t.Errorf("a request after the end: %v", err)
 	}
 }
 
