@@ -1,0 +1,303 @@
+package catalog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"catalogd/catalog"
+	"catalogd/catalog/catalogtest"
+	"catalogd/internal/fault"
+	"catalogd/vending"
+)
+
+// change is one table's part of a transaction.
+func (b *bench) change(name, text string) catalog.TableChange {
+	b.Helper()
+	return catalog.TableChange{Ident: id(name), Change: b.decode(text)}
+}
+
+func (b *bench) transact(changes ...catalog.TableChange) error {
+	return b.CommitTransaction(ctx, system, "w", changes)
+}
+
+// snapshotOn adds a snapshot to a ref that must be where before says.
+func (b *bench) snapshotOn(ref string, before any, snapshot, number int) string {
+	return fmt.Sprintf(`{"requirements":[{"type":"assert-ref-snapshot-id","ref":%q,"snapshot-id":%v}],
+		"updates":[{"action":"add-snapshot","snapshot":{"snapshot-id":%d,"parent-snapshot-id":1,"sequence-number":%d,"timestamp-ms":%d,
+		"manifest-list":"%s/metadata/%d.avro","schema-id":0,"summary":{"operation":"append"}}},
+		{"action":"set-snapshot-ref","ref-name":%q,"type":"branch","snapshot-id":%d}]}`,
+		ref, before, snapshot, number, time.Now().UnixMilli(), b.load("t").Document.Location(), snapshot, ref, snapshot)
+}
+
+// Two writers on two branches with one sequence number: the second is told to try again, by this route too, and nothing
+// of its transaction is there.
+func TestField_C087_InATransaction(t *testing.T) {
+	b := newBench(t)
+	table, other := b.mustCreate("t"), b.mustCreate("other")
+	if err := b.commitAs(system, "t", b.appendTo(table, 1)); err != nil {
+		t.Fatal(err)
+	}
+	audit := b.decode(`{"requirements":[],"updates":[{"action":"set-snapshot-ref","ref-name":"audit","type":"branch","snapshot-id":1}]}`)
+	if err := b.commitAs(system, "t", audit); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.transact(b.change("t", b.snapshotOn("main", 1, 2, 2))); err != nil {
+		t.Fatal(err)
+	}
+	err := b.transact(catalog.TableChange{Ident: id("other"), Change: b.appendTo(other, 9)}, b.change("t", b.snapshotOn("audit", 1, 3, 2)))
+	wantKind(t, err, fault.CommitConflict)
+	if n := b.load("other").Document.SnapshotCount(); n != 0 {
+		t.Errorf("the other table has %d snapshots of a refused transaction", n)
+	}
+}
+
+// A writer of a table that was dropped and made anew does not write into the new one; nor does a sloppy one whose
+// snapshot's parent the new table never had.
+func TestField_C114_InATransaction(t *testing.T) {
+	b := newBench(t)
+	old := b.mustCreate("t")
+	if err := b.DropTable(ctx, system, catalog.DropTableRequest{Warehouse: "w", Ident: id("t")}); err != nil {
+		t.Fatal(err)
+	}
+	b.mustCreate("t")
+	careful := fmt.Sprintf(`{"requirements":[{"type":"assert-table-uuid","uuid":%q}],"updates":[{"action":"set-properties","updates":{"k":"v"}}]}`, old.Document.UUID())
+	wantKind(t, b.transact(b.change("t", careful)), fault.CommitConflict)
+	sloppy := b.snapshotOn("main", "null", 2, 2)
+	if err := b.transact(b.change("t", sloppy)); err == nil {
+		t.Error("a snapshot whose parent the table never had was taken")
+	}
+	if d := b.load("t").Document; d.SnapshotCount() != 0 {
+		t.Errorf("%d snapshots", d.SnapshotCount())
+	}
+}
+
+// A requirement that main has not moved is held against where main is now, though nothing but properties change.
+func TestField_C132_InATransaction(t *testing.T) {
+	b := newBench(t)
+	table := b.mustCreate("t")
+	if err := b.commitAs(system, "t", b.appendTo(table, 1)); err != nil {
+		t.Fatal(err)
+	}
+	stale := `{"requirements":[{"type":"assert-ref-snapshot-id","ref":"main","snapshot-id":7}],"updates":[{"action":"set-properties","updates":{"a":"1"}}]}`
+	wantKind(t, b.transact(b.change("t", stale)), fault.CommitConflict)
+	if err := b.transact(b.change("t", `{"requirements":[],"updates":[{"action":"set-properties","updates":{"b":"1"}}]}`)); err != nil {
+		t.Error(err)
+	}
+	if head, _ := b.load("t").Document.CurrentSnapshotID(); head != 1 {
+		t.Errorf("main is at %d", head)
+	}
+}
+
+// Creations, changes and what stands already go together, and in any order; the repeat changes nothing.
+func TestField_C121_CreatesAndChangesTogether(t *testing.T) {
+	b := newBench(t)
+	table := b.mustCreate("t")
+	b.mustCreate("still")
+	staged, err := b.create("staged", `,"stage-create":true`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	withLocation := createCommit(staged.Document.UUID(), fmt.Sprintf(`,{"action":"set-location","location":%q}`, staged.Document.Location()))
+	changes := []catalog.TableChange{
+		b.change("staged", withLocation), {Ident: id("t"), Change: b.appendTo(table, 1)},
+		b.change("new", createCommit(uuid.NewString(), "")), b.change("still", `{"requirements":[],"updates":[]}`),
+	}
+	for range 2 {
+		if err := b.transact(changes...); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"staged", "new", "still", "t"} {
+			b.load(name)
+		}
+		if n := len(b.files.Files()); n != 5 {
+			t.Errorf("%d metadata files: two of tables, one of t's commit, two of what was made", n)
+		}
+	}
+	if got := b.load("staged").Document; got.Location() != staged.Document.Location() {
+		t.Errorf("the staged table is at %s", got.Location())
+	}
+}
+
+// Whichever of many tables is refused, and whichever file cannot be written: nothing is changed, no file is left, and the
+// refusal is that of the first table in the request that has one.
+func TestField_C121_AnyOfManyTables(t *testing.T) {
+	b := newBench(t)
+	const tables = 20
+	changes := make([]catalog.TableChange, tables)
+	for i := range changes {
+		name := fmt.Sprintf("t%d", i)
+		b.mustCreate(name)
+		changes[i] = catalog.TableChange{Ident: id(name), Change: b.properties(fmt.Sprintf(`"n":"%d"`, i))}
+	}
+	untouched := func(what string) {
+		t.Helper()
+		if n := len(b.files.Files()); n != tables {
+			t.Errorf("%s: %d files", what, n)
+		}
+		for i := range changes {
+			if _, ok := b.load(fmt.Sprintf("t%d", i)).Document.Property("n"); ok {
+				t.Errorf("%s: table %d was changed", what, i)
+			}
+		}
+	}
+	for i := range changes {
+		bad := append([]catalog.TableChange{}, changes...)
+		bad[i].Ident = id("missing")
+		for j := i + 1; j < tables; j++ {
+			bad[j].Change = b.decode(fmt.Sprintf(`{"requirements":[{"type":"assert-table-uuid","uuid":%q}],"updates":[]}`, uuid.NewString()))
+		}
+		wantKind(t, b.transact(bad...), fault.NoSuchTable)
+		untouched(fmt.Sprintf("table %d is missing", i))
+
+		written := 0
+		b.files.Inject(func(method string, _ int) (f catalogtest.Failure) {
+			if method == "WriteMetadata" {
+				if written++; written == i+1 {
+					f.Err = errors.New("the disk is full")
+				}
+			}
+			return f
+		})
+		wantKind(t, b.transact(changes...), fault.Internal)
+		b.files.Inject(nil)
+		untouched(fmt.Sprintf("file %d could not be written", i))
+	}
+	if err := b.transact(changes...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The metadata that one transaction holds in memory is bounded.
+func TestTransaction_MetadataIsBounded(t *testing.T) {
+	b := newBench(t)
+	one := b.mustCreate("one")
+	b.mustCreate("two")
+	set := func(name string) catalog.TableChange {
+		return catalog.TableChange{Ident: id(name), Change: b.properties(`"k":"v"`)}
+	}
+	b.SetTransactionBytes(int64(len(one.Metadata)) * 3 / 2)
+	wantKind(t, b.transact(set("one"), set("two")), fault.TooLarge)
+	if err := b.transact(set("one")); err != nil {
+		t.Error(err)
+	}
+	if n := len(b.files.Files()); n != 3 {
+		t.Errorf("%d files", n)
+	}
+	if _, ok := b.load("two").Document.Property("k"); ok {
+		t.Error("the refused transaction changed a table")
+	}
+}
+
+// Transactions over the same tables in all orders, and single commits to them: nobody waits for ever, and all land.
+func TestTransaction_TurnsHaveOneOrder(t *testing.T) {
+	b := newBench(t)
+	names := []string{"a", "b", "c", "d", "e"}
+	for _, name := range names {
+		b.mustCreate(name)
+	}
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			var changes []catalog.TableChange
+			for j := range names {
+				name := names[(i+j*(1+i%4))%len(names)]
+				changes = append(changes, catalog.TableChange{Ident: id(name), Change: b.properties(fmt.Sprintf(`"t%d":"v"`, i))})
+			}
+			if err := b.transact(changes...); err != nil {
+				t.Error(err)
+			}
+			if err := b.commitAs(system, names[i%len(names)], b.properties(fmt.Sprintf(`"s%d":"v"`, i))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	for _, name := range names {
+		if n := len(b.load(name).Document.Properties()); n < 20+4 {
+			t.Errorf("%s has %d properties", name, n)
+		}
+	}
+}
+
+// A transaction that comes while single commits queue for its table is served when its turn comes: the commits that came
+// later do not overtake it.
+func TestTransaction_IsNotOvertaken(t *testing.T) { synctest.Test(t, transactionIsNotOvertaken) }
+
+func transactionIsNotOvertaken(t *testing.T) {
+	b := newBench(t)
+	b.mustCreate("t")
+	b.mustCreate("u")
+	gate := make(chan struct{})
+	b.Metadata = held{b.files, gate}
+	var order []string
+	var mu sync.Mutex
+	note := func(what string, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		order = append(order, what)
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	var all sync.WaitGroup
+	begin := func(what string, run func() error) {
+		all.Go(func() { note(what, run()) })
+		synctest.Wait() // until it waits for its turn, or for the gate
+	}
+	single := func() error { return b.commitAs(system, "t", b.properties(`"s":"`+uuid.NewString()+`"`)) }
+	begin("first", single)
+	begin("transaction", func() error {
+		return b.transact(catalog.TableChange{Ident: id("u"), Change: b.properties(`"t":"1"`)}, catalog.TableChange{Ident: id("t"), Change: b.properties(`"t":"1"`)})
+	})
+	begin("second", single)
+	begin("third", single)
+	close(gate)
+	all.Wait()
+	if got := strings.Join(order, " "); !strings.HasPrefix(got, "first transaction ") {
+		t.Errorf("served in the order %s", got)
+	}
+}
+
+// held is a file system whose writes wait for a gate.
+type held struct {
+	catalog.MetadataIO
+	gate chan struct{}
+}
+
+func (h held) WriteMetadata(ctx context.Context, at vending.FilePlace, body []byte) error {
+	<-h.gate
+	return h.MetadataIO.WriteMetadata(ctx, at, body)
+}
+
+// A request that ends while it waits for its turn takes none with it.
+func TestTransaction_EndedWhileWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.mustCreate("t")
+		b.mustCreate("u")
+		gate := make(chan struct{})
+		b.Metadata = held{b.files, gate}
+		first := make(chan error, 1)
+		go func() { first <- b.commitAs(system, "u", b.properties(`"k":"v"`)) }()
+		synctest.Wait()
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		changes := []catalog.TableChange{{Ident: id("t"), Change: b.properties(`"k":"v"`)}, {Ident: id("u"), Change: b.properties(`"k":"w"`)}}
+		wantKind(t, b.CommitTransaction(short, system, "w", changes), fault.CommitConflict)
+		close(gate)
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+		if err := b.transact(changes...); err != nil {
+			t.Errorf("a turn was lost: %v", err)
+		}
+	})
+}
