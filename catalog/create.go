@@ -40,7 +40,7 @@ func (s *Service) createTable(ctx context.Context, c Caller, r CreateTableReques
 	tableUUID := uuid.New()
 	location := defaultTableLocation(w, tableUUID)
 	if r.Body.Location != "" {
-		if location, err = checkLocation(w, r.Body.Location); err != nil {
+		if location, err = checkTableLocation(w, r.Body.Location); err != nil {
 			return LoadedTable{}, nil, err
 		}
 	}
@@ -228,7 +228,7 @@ func (s *Service) planCreate(ctx context.Context, c Caller, warehouse string, id
 	case staged != nil && (!chosen || samePlace(location, staged.Location)):
 		location = staged.Location
 	case chosen:
-		if location, err = checkLocation(w, location); err != nil {
+		if location, err = checkTableLocation(w, location); err != nil {
 			return plan[*commit.Document]{}, err
 		}
 	default:

@@ -32,6 +32,27 @@ func checkLocation(w Warehouse, location string) (string, error) {
 		location, w.Name, strings.Join(bases, ", "))
 }
 
+// checkTableLocation is checkLocation for a table or a view. The folder in which namespaces have their locations is not
+// for one of them to close to all others: what lies there must lie in the folder of some namespace.
+func checkTableLocation(w Warehouse, location string) (string, error) {
+	accepted, err := checkLocation(w, location)
+	if err != nil {
+		return "", err
+	}
+	below, found := strings.CutPrefix(vending.Key(accepted), vending.Key(namespacesFolder(w)))
+	if !found {
+		return accepted, nil
+	}
+	namespace, table, _ := strings.Cut(strings.TrimSuffix(below, "/"), "/")
+	if _, err := uuid.Parse(namespace); err != nil || table == "" {
+		return "", fault.New(fault.BadRequest, "location %q is refused: in %s every namespace has a folder of its own, and tables lie below "+
+			"those; use a namespace's location, or none", location, namespacesFolder(w))
+	}
+	return accepted, nil
+}
+
+func namespacesFolder(w Warehouse) string { return w.Location + "/ns" }
+
 func allowedLocations(w Warehouse) []string {
 	bases := []string{w.Location}
 	for _, base := range w.Storage.AllowedLocations {
@@ -56,14 +77,14 @@ func namespaceLocation(w Warehouse, n NamespaceRecord) string {
 	if own := n.Properties["location"]; own != "" {
 		return own
 	}
-	return w.Location + "/ns/" + n.ID.String()
+	return namespacesFolder(w) + "/" + n.ID.String()
 }
 
 // checkDocument holds new metadata against the rules for locations: the table's or view's own must be allowed, and
 // every property that sends files somewhere must stay inside it.
 func checkDocument(w Warehouse, d metadataText, location string) error {
 	if !samePlace(d.Location(), location) {
-		if _, err := checkLocation(w, d.Location()); err != nil {
+		if _, err := checkTableLocation(w, d.Location()); err != nil {
 			return err
 		}
 	}

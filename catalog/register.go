@@ -234,7 +234,7 @@ func foreignFolder(w Warehouse, file string) (string, error) {
 // checkRegisteredLocation is checkLocation for a location that a file names and not the client: that it lies elsewhere
 // is no slip of the client's, it is an attempt on somebody's data.
 func checkRegisteredLocation(w Warehouse, location string) error {
-	_, err := checkLocation(w, location)
+	_, err := checkTableLocation(w, location)
 	if err == nil {
 		return nil
 	}

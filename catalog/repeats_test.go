@@ -146,3 +146,25 @@ func TestCommit_NothingLandsAfterTheDeadline(t *testing.T) {
 		t.Error("it landed")
 	}
 }
+
+// No table may close the folder of the namespaces' locations to the warehouse.
+func TestLocations_TheNamespacesFolderStaysOpen(t *testing.T) {
+	b := newBench(t)
+	b.mustCreate("t")
+	properties, err := b.LoadNamespace(ctx, system, "w", catalog.Namespace{"a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := properties["location"]
+	for _, bad := range []string{"s3://bucket/w/ns", "s3://bucket/w/NS", "s3a://bucket/w/ns/", "s3://bucket/w/ns/x", "s3://bucket/w/ns/x/y", own} {
+		err := b.commitAs(system, "t", b.decode(fmt.Sprintf(`{"requirements":[],"updates":[{"action":"set-location","location":%q}]}`, bad)))
+		wantKind(t, err, fault.BadRequest)
+		_, err = b.create("u", fmt.Sprintf(`,"location":%q`, bad))
+		wantKind(t, err, fault.BadRequest)
+	}
+	for name, good := range map[string]string{"v": own + "/v-1", "x": "s3://bucket/w/nsx", "y": "s3://old/w/ns"} {
+		if _, err := b.create(name, fmt.Sprintf(`,"location":%q`, good)); err != nil {
+			t.Errorf("%s: %v", good, err)
+		}
+	}
+}

@@ -96,7 +96,7 @@ func (s *Service) createView(ctx context.Context, c Caller, r CreateViewRequest,
 	viewUUID := uuid.New()
 	location := defaultTableLocation(w, viewUUID)
 	if r.Body.Location != "" {
-		if location, err = checkLocation(w, r.Body.Location); err != nil {
+		if location, err = checkTableLocation(w, r.Body.Location); err != nil {
 			return LoadedView{}, err
 		}
 	}
