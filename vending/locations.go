@@ -12,6 +12,7 @@ const (
 	locationBytesMax = 700
 	bucketBytesMin   = 3
 	bucketBytesMax   = 63
+	fileNameBytesMax = 255
 )
 
 // forbiddenInLocations are printable characters that some reader of a location takes for something else: wildcards
@@ -148,6 +149,11 @@ func canonicalFile(location string) (string, error) {
 	}
 	if err := checkSegments(location, path[1:]); err != nil {
 		return "", err
+	}
+	for segment := range strings.SplitSeq(path, "/") {
+		if len(segment) > fileNameBytesMax {
+			return "", refuse(location, "a segment is %d bytes long; file systems take at most %d", len(segment), fileNameBytesMax)
+		}
 	}
 	return "file://" + path, nil
 }

@@ -38,6 +38,7 @@ func TestCanonical_Refuses(t *testing.T) {
 		"s3://bucket/é", "s3://bucket/e\u0301", "s3://bucket/\u202e", "s3://bucket/a /b", "s3://bucket/ a", "s3://bucket/a ", "s3://user@bucket/a",
 		"s3://bucket:9000/a", "s3://.bucket/a", "s3://bu..cket/a", "s3://arn:aws:s3:::x/a", "s3://*/a",
 		"file:", "file:x", "file://", "file:///", "file:/", "file://host/x", "file:////x", "file:///x/../y", "file:///x//y", "file:///x%2fy",
+		"file:///x/" + strings.Repeat("y", 256) + "/z",
 		"s3://bucket/" + strings.Repeat("a", 900),
 	} {
 		got, err := vending.Canonical(in)
