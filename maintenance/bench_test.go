@@ -130,6 +130,8 @@ type tableOptions struct {
 	order []int
 	// schema is nil for rowSchema.
 	schema *iceberg.Schema
+	// below is the table's place in the warehouse's folder; "": the server's choice.
+	below string
 }
 
 // testTable is a table under test, written and read by iceberg-go.
@@ -156,11 +158,15 @@ func (b *bench) createTable(name string, o tableOptions) *testTable {
 	}
 	properties := map[string]string{"format-version": "2", "write.parquet.page-version": "1"}
 	maps.Copy(properties, o.properties)
-	body := b.json(map[string]any{
+	wanted := map[string]any{
 		"name": name, "schema": o.schema, "properties": properties,
 		"partition-spec": map[string]any{"spec-id": 0, "fields": o.fields},
 		"write-order":    map[string]any{"order-id": 1, "fields": order},
-	})
+	}
+	if o.below != "" {
+		wanted["location"] = "file://" + b.folder + "/" + o.below
+	}
+	body := b.json(wanted)
 	request, err := commit.DecodeCreate(body)
 	if err != nil {
 		b.t.Fatal(err)
