@@ -78,7 +78,9 @@ func (s *Service) dropTable(ctx context.Context, c Caller, r DropTableRequest) e
 		}
 	}
 	f := remember(s.fact(c, "drop-table", r.Ident.String(), res.Warehouse.ID, res.Table.ID), Outcome{})
-	f.Details = map[string]any{"purge-requested": r.Purge, "table-uuid": res.Table.UUID.String()}
+	f.Details = map[string]any{
+		"purge-requested": r.Purge, "table-uuid": res.Table.UUID.String(), "metadata-location": res.Table.MetadataLocation,
+	}
 	drop := TableDrop{ID: res.Table.ID, Kind: KindTable, Ident: r.Ident, PurgeRequested: r.Purge, Fact: f}
 	if r.Purge {
 		drop.Purge = PurgeJob{ID: newID(), Delay: purgeDelay(*res.Warehouse)}

@@ -34,7 +34,7 @@ func TestCrash_EveryPointIsTested(t *testing.T) {
 		}
 	}
 	var tested []string
-	for _, point := range append(slices.Clone(compactionPoints), commitPoints...) {
+	for _, point := range allPoints() {
 		name, _, _ := strings.Cut(point, ":")
 		tested = append(tested, name)
 	}
@@ -64,7 +64,7 @@ func TestCrash_OrdinaryBuildsHaveNoPoints(t *testing.T) {
 	}
 	deadly := readFile(t, path)
 	words := slices.Clone(crashVariables)
-	for _, point := range append(slices.Clone(compactionPoints), commitPoints...) {
+	for _, point := range allPoints() {
 		if !strings.Contains(point, ":") {
 			words = append(words, point)
 		}
