@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"catalogd/authz"
 	"catalogd/catalog/commit"
 	"catalogd/internal/fault"
 	"catalogd/vending"
@@ -60,6 +61,34 @@ type DroppedTable struct {
 	Record    TableRecord // as it was when it was dropped; NamespaceID and FormatVersion are not kept
 }
 
+// DroppedListed is a dropped table or view as lists show it.
+type DroppedListed struct {
+	Record         TableRecord // as in DroppedTable
+	DroppedAt      time.Time
+	PurgeRequested bool
+	Unregistered   bool
+	PurgeJob       uuid.UUID // the last one; uuid.Nil: none
+}
+
+// droppedListedMax bounds a list of dropped tables.
+const droppedListedMax = 1000
+
+// ListDropped gives what was dropped from a warehouse and still has its files, newest first, up to a limit.
+func (s *Service) ListDropped(ctx context.Context, c Caller, warehouse string) ([]DroppedListed, error) {
+	res, err := s.resolve(ctx, c, Lookup{Warehouse: warehouse})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.require(ctx, c, res, res.Path(), need{"list-dropped", warehouse, authz.TableReadProperties}); err != nil {
+		return nil, err
+	}
+	dropped, err := s.Store.ListDropped(ctx, res.Warehouse.ID, droppedListedMax)
+	if err != nil {
+		return nil, fmt.Errorf("list what was dropped from %s: %w", warehouse, err)
+	}
+	return dropped, nil
+}
+
 // UpkeepStore keeps which metadata files are outdated and may go, and what is known of dropped tables.
 type UpkeepStore interface {
 	// ClaimOutdated takes up to limit files whose grace has passed, which nobody else gets for a minute and which no
@@ -69,6 +98,8 @@ type UpkeepStore interface {
 	ForgetOutdated(ctx context.Context, metadataLocations []string) error
 	// FindDropped gives a dropped table: fault.NotFound when it is gone, or back.
 	FindDropped(ctx context.Context, id uuid.UUID) (DroppedTable, error)
+	// ListDropped gives a warehouse's dropped tables and views, newest first.
+	ListDropped(ctx context.Context, warehouseID uuid.UUID, limit int) ([]DroppedListed, error)
 }
 
 // LoadDropped reads a dropped table's metadata, for who removes its files. Only the server itself may ask.

@@ -40,7 +40,7 @@ func TestCrash_Purge(t *testing.T) {
 		}
 		w := l.startWorker(point)
 		if err := w.wait(t); !killed(err) {
-			t.Fatalf("%s: the worker ended with %v:\n%s", point, err, tail(w.log.text(), 20))
+			t.Fatalf("%s: the worker ended with %v:\n%s", point, err, tail(w.log.String(), 20))
 		}
 		// Nobody else gets the job before the last worker is dead.
 		query[string](l, `UPDATE jobs SET lease_until = lease_until + interval '1 hour' WHERE id = $1 RETURNING id::text`, p.job)
@@ -53,11 +53,11 @@ func TestCrash_Purge(t *testing.T) {
 	})
 	_ = survivor.cmd.Process.Signal(os.Interrupt)
 	if err := survivor.wait(t); err != nil {
-		t.Errorf("the surviving worker ended with %v:\n%s", err, tail(survivor.log.text(), 20))
+		t.Errorf("the surviving worker ended with %v:\n%s", err, tail(survivor.log.String(), 20))
 	}
 	for _, p := range all {
 		job, ok := l.job(r, p.job)
-		if !ok || job.State != "succeeded" || job.Attempts != 2 {
+		if !ok || job.State != "succeeded" || job.Attempts != 2 || !strings.HasSuffix(job.Reason.Message, "files were removed") {
 			t.Errorf("%s: the job ended as %+v", p.point, job)
 		}
 		if left := regularFiles(t, p.folder); len(left) > 0 {

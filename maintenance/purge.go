@@ -142,7 +142,7 @@ func (p *purge) load(ctx context.Context) (*commit.Document, Finish, error) {
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return nil, p.tableBack(), nil
-	case fault.Is(err, fault.FileNotFound) && p.outcome.FilesRemoved > 0:
+	case fault.Is(err, fault.FileNotFound) && (p.outcome.FilesRemoved > 0 || p.job.Attempts > 1):
 		return nil, p.done(), nil // the last file of a purge that was cut off right before its end
 	case fault.Is(err, fault.FileNotFound):
 		return nil, Finish{State: Succeeded, Outcome: p.outcome, Dropped: DroppedForgotten, Reason: Reason{CodeDone,
@@ -210,6 +210,9 @@ func (p *purge) removeAll(ctx context.Context, references commit.References, log
 		}
 	}
 	if err := p.flush(ctx); err != nil {
+		return err
+	}
+	if err := p.save(ctx, 1); err != nil { // for who finds the metadata file gone, the figures are all there is
 		return err
 	}
 	crash.Point("purge-before-metadata")
@@ -375,11 +378,14 @@ func (p *purge) confirm(ctx context.Context) error {
 
 // show keeps progress and figures, not too often.
 func (p *purge) show(ctx context.Context, fraction float64) error {
-	now := p.env.now()
-	if now.Sub(p.shown) < progressEvery {
+	if p.env.now().Sub(p.shown) < progressEvery {
 		return nil
 	}
-	p.shown = now
+	return p.save(ctx, fraction)
+}
+
+func (p *purge) save(ctx context.Context, fraction float64) error {
+	p.shown = p.env.now()
 	err := p.env.store.SaveProgress(ctx, p.lease, Progress{Phase: phaseRemoving, Fraction: fraction, Outcome: p.outcome})
 	if err != nil {
 		return fmt.Errorf("save progress: %w", err)

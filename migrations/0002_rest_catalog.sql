@@ -109,6 +109,8 @@ CREATE CONSTRAINT TRIGGER grants_move_epoch AFTER INSERT OR UPDATE OR DELETE ON 
 -- beyond help: it cannot be registered again.
 ALTER TABLE dropped_tables ADD COLUMN unregistered_until timestamptz; -- NULL: it was dropped
 ALTER TABLE dropped_tables ADD COLUMN purge_started_at timestamptz;
+ALTER TABLE dropped_tables ADD COLUMN kind text NOT NULL DEFAULT 'table';
+CREATE INDEX dropped_tables_warehouse ON dropped_tables (warehouse_id, dropped_at DESC);
 
 -- Of a job on a dropped table: where the table was, which decides who may see the job.
 ALTER TABLE jobs ADD COLUMN dropped_from text[];

@@ -61,9 +61,11 @@ CREATE TABLE dropped_tables (
     ident_key text[] COLLATE "C",
     unregistered_until timestamp with time zone,
     purge_started_at timestamp with time zone,
+    kind text NOT NULL DEFAULT 'table'::text,
     CONSTRAINT dropped_tables_pkey PRIMARY KEY (id),
     CONSTRAINT dropped_tables_warehouse_id_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE CASCADE
 );
+CREATE INDEX dropped_tables_warehouse ON dropped_tables USING btree (warehouse_id, dropped_at DESC);
 
 CREATE TABLE events (
     id uuid NOT NULL,

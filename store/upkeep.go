@@ -169,6 +169,38 @@ func (s *Store) FindDropped(ctx context.Context, id uuid.UUID) (catalog.DroppedT
 	return d, err
 }
 
+const sqlListDropped = `
+SELECT dropped_tables.id, dropped_tables.kind, dropped_tables.namespace, dropped_tables.name, dropped_tables.table_uuid,
+       dropped_tables.location, dropped_tables.metadata_location, dropped_tables.dropped_at, dropped_tables.purge_requested,
+       dropped_tables.unregistered_until IS NOT NULL,
+       coalesce((SELECT jobs.id FROM jobs WHERE jobs.table_id = dropped_tables.id AND jobs.kind = 'purge'
+                 ORDER BY jobs.created_at DESC LIMIT 1), '00000000-0000-0000-0000-000000000000')
+FROM dropped_tables
+WHERE dropped_tables.warehouse_id = @warehouse
+ORDER BY dropped_tables.dropped_at DESC, dropped_tables.id
+LIMIT @limit`
+
+// ListDropped gives a warehouse's dropped tables and views.
+func (s *Store) ListDropped(ctx context.Context, warehouseID uuid.UUID, limit int) ([]catalog.DroppedListed, error) {
+	var found []catalog.DroppedListed
+	err := s.read(ctx, func(q querier) error {
+		rows, err := q.Query(ctx, sqlListDropped, pgx.NamedArgs{"warehouse": warehouseID, "limit": limit})
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (d catalog.DroppedListed, err error) {
+			r := &d.Record
+			var levels []string
+			err = row.Scan(&r.ID, &r.Kind, &levels, &r.Ident.Name, &r.UUID, &r.Location, &r.MetadataLocation, &d.DroppedAt,
+				&d.PurgeRequested, &d.Unregistered, &d.PurgeJob)
+			r.Ident.Namespace = levels
+			return d, err
+		})
+		return err
+	})
+	return found, err
+}
+
 const sqlInsertPurge = `
 INSERT INTO jobs (id, kind, table_id, warehouse, subject, state, trigger, requested_by, not_before, created_at, dropped_from)
 SELECT @job, @kind, dropped_tables.id, warehouses.name, @subject, 'queued', 'on-demand', @requested_by,

@@ -22,6 +22,7 @@ func (h *handlers) warehouseRows() []api.Endpoint {
 		row(http.MethodGet, catalogRoute, "load-warehouse", h.loadWarehouse),
 		row(http.MethodPut, catalogRoute, "update-warehouse", h.updateWarehouse),
 		row(http.MethodDelete, catalogRoute, "drop-warehouse", h.dropWarehouse),
+		row(http.MethodGet, catalogRoute+"/dropped-tables", "list-dropped", h.listDropped),
 	}
 }
 

@@ -134,8 +134,9 @@ type tableRow struct {
 
 type droppedRow struct {
 	tableRow
-	unregistered, purging bool
-	at                    time.Time
+	unregistered, purging, purged bool
+	at                            time.Time // by the store's clock
+	droppedAt                     time.Time
 }
 
 type outdatedRow struct {

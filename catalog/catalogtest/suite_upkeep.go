@@ -119,6 +119,28 @@ var upkeepPromises = []promise{
 		_, err = b.store.FindDropped(b.Context(), uuid.New())
 		b.refused(err, fault.NotFound, "")
 	}},
+	{"WhatWasDroppedIsListed", func(b *bench) {
+		b.namespace("a")
+		a := b.namespace("a", "b.c")
+		first, second, third := b.table(a, "first"), b.table(a, "second"), b.table(a, "third")
+		job := catalog.PurgeJob{ID: uuid.New()}
+		b.dropAt(first, time.Minute, catalog.TableDrop{})
+		b.dropAt(second, 2*time.Minute, catalog.TableDrop{PurgeRequested: true, Purge: job})
+		b.dropAt(third, 3*time.Minute, catalog.TableDrop{Unregistered: true})
+		list, err := b.store.ListDropped(b.Context(), b.warehouse.ID, 2)
+		b.must(err)
+		if len(list) != 2 || list[0].Record.ID != third.ID || !list[0].Unregistered || list[1].Record.ID != second.ID ||
+			!list[1].PurgeRequested || list[1].PurgeJob != job.ID || !list[1].DroppedAt.Equal(at.Add(2*time.Minute)) {
+			b.Fatalf("listed %+v", list)
+		}
+		if r := list[1].Record; r.Ident.String() != second.Ident.String() || r.UUID != second.UUID || r.Kind != catalog.KindTable ||
+			r.MetadataLocation != second.MetadataLocation || r.Location != second.Location {
+			b.Errorf("listed %+v, want %+v", r, second)
+		}
+		if list, err = b.store.ListDropped(b.Context(), uuid.New(), 2); err != nil || len(list) != 0 {
+			b.Errorf("another warehouse lists %v %v", list, err)
+		}
+	}},
 	{"OutdatedFilesAreClaimedOnce", func(b *bench) {
 		a := b.namespace("a")
 		record := b.table(a, "t")
@@ -172,6 +194,13 @@ func (b *bench) again(before catalog.PointerChange, n catalog.NamespaceRecord, n
 func (b *bench) tryDropWith(r catalog.TableRecord, d catalog.TableDrop) error {
 	d.ID, d.Kind, d.Ident, d.Fact = r.ID, catalog.KindTable, r.Ident, b.fact("drop-table", r.Ident.String())
 	return b.store.DropTable(b.Context(), d)
+}
+
+func (b *bench) dropAt(r catalog.TableRecord, after time.Duration, d catalog.TableDrop) {
+	b.Helper()
+	d.ID, d.Kind, d.Ident, d.Fact = r.ID, catalog.KindTable, r.Ident, b.fact("drop-table", r.Ident.String())
+	d.Fact.At = at.Add(after)
+	b.must(b.store.DropTable(b.Context(), d))
 }
 
 func (b *bench) dropWith(r catalog.TableRecord, d catalog.TableDrop) {

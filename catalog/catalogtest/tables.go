@@ -93,7 +93,9 @@ func (s *Store) DropTable(ctx context.Context, d catalog.TableDrop) error {
 		}
 		delete(st.tables, d.ID)
 		delete(st.metadata, d.ID)
-		st.dropped[d.ID] = droppedRow{tableRow: t, unregistered: d.Unregistered, at: s.Now()}
+		st.dropped[d.ID] = droppedRow{
+			tableRow: t, unregistered: d.Unregistered, purged: d.PurgeRequested, at: s.Now(), droppedAt: d.Fact.At,
+		}
 		if d.PurgeRequested && d.Kind == catalog.KindTable {
 			st.purges[d.ID] = d.Purge
 		}

@@ -1,9 +1,11 @@
 package catalogtest
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +76,27 @@ func (s *Store) FindDropped(ctx context.Context, id uuid.UUID) (catalog.DroppedT
 		return nil
 	})
 	return d, err
+}
+
+// ListDropped gives a warehouse's dropped tables and views.
+func (s *Store) ListDropped(ctx context.Context, warehouseID uuid.UUID, limit int) ([]catalog.DroppedListed, error) {
+	var found []catalog.DroppedListed
+	err := s.tx(ctx, "ListDropped", func(st *state) error {
+		for id, d := range st.dropped {
+			if d.warehouse == warehouseID {
+				r := d.TableRecord
+				r.NamespaceID, r.FormatVersion, r.Version = uuid.Nil, 0, 0
+				found = append(found, catalog.DroppedListed{
+					Record: r, DroppedAt: d.droppedAt, PurgeRequested: d.purged, Unregistered: d.unregistered, PurgeJob: st.purges[id].ID,
+				})
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(found, func(a, b catalog.DroppedListed) int {
+		return cmp.Or(b.DroppedAt.Compare(a.DroppedAt), strings.Compare(a.Record.ID.String(), b.Record.ID.String()))
+	})
+	return found[:min(limit, len(found))], err
 }
 
 // LapseDropped moves a table's drop far into the past.
