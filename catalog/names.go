@@ -12,37 +12,40 @@ import (
 
 // Lists and renames are the same for tables and for views.
 
+// Listing is what a namespace holds: its own name as it was made, and names of tables or of views. The namespace is said
+// once, because there may be very many names.
+type Listing struct {
+	Namespace Namespace
+	Names     []string
+}
+
 // listKind gives the tables or the views of a namespace by name: all of them to who may list them there, else those
 // that the caller has rights on, one by one. Who may see nothing at all in the namespace is refused.
-func (s *Service) listKind(ctx context.Context, c Caller, kind Kind, warehouse string, ns Namespace, p Page) ([]Identifier, error) {
+func (s *Service) listKind(ctx context.Context, c Caller, kind Kind, warehouse string, ns Namespace, p Page) (Listing, error) {
 	n := need{"list-" + string(kind) + "s", ns.String(), rightsOf[kind].list}
 	res, err := s.resolve(ctx, c, Lookup{Warehouse: warehouse, Namespace: ns})
 	if err != nil {
-		return nil, err
+		return Listing{}, err
 	}
 	list := s.Store.ListTables
 	if !allowed(res, res.Path(), n.wanted) {
 		sees, err := s.seesInside(ctx, c, res)
 		if err != nil {
-			return nil, err
+			return Listing{}, err
 		}
 		if !sees {
-			return nil, s.refuse(ctx, c, n, authz.Decide(res.Grants, res.Path(), n.wanted))
+			return Listing{}, s.refuse(ctx, c, n, authz.Decide(res.Grants, res.Path(), n.wanted))
 		}
 		list = s.grantedTo(c)
 	}
 	if res.Namespace == nil {
-		return nil, fault.New(fault.NoSuchNamespace, "Namespace does not exist: %s", ns)
+		return Listing{}, fault.New(fault.NoSuchNamespace, "Namespace does not exist: %s", ns)
 	}
 	names, err := list(ctx, res.Namespace.ID, kind, p)
 	if err != nil {
-		return nil, fmt.Errorf("list %ss of %s: %w", kind, ns, err)
+		return Listing{}, fmt.Errorf("list %ss of %s: %w", kind, ns, err)
 	}
-	out := make([]Identifier, len(names))
-	for i, name := range names {
-		out[i] = Identifier{Namespace: res.Namespace.Levels, Name: name}
-	}
-	return out, nil
+	return Listing{Namespace: res.Namespace.Levels, Names: names}, nil
 }
 
 // grantedTo lists what the caller has rights on by grants on the very tables and views.

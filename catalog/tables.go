@@ -9,7 +9,7 @@ import (
 )
 
 // ListTables gives the tables of a namespace by name.
-func (s *Service) ListTables(ctx context.Context, c Caller, warehouse string, ns Namespace, p Page) ([]Identifier, error) {
+func (s *Service) ListTables(ctx context.Context, c Caller, warehouse string, ns Namespace, p Page) (Listing, error) {
 	return s.listKind(ctx, c, KindTable, warehouse, ns, p)
 }
 

@@ -38,7 +38,7 @@ type ReplaceViewRequest struct {
 }
 
 // ListViews gives the views of a namespace by name.
-func (s *Service) ListViews(ctx context.Context, c Caller, warehouse string, ns Namespace, p Page) ([]Identifier, error) {
+func (s *Service) ListViews(ctx context.Context, c Caller, warehouse string, ns Namespace, p Page) (Listing, error) {
 	return s.listKind(ctx, c, KindView, warehouse, ns, p)
 }
 

@@ -60,16 +60,16 @@ func TestField_C066_ViewsAreLoadedWithoutTheStorage(t *testing.T) {
 		return f
 	})
 	list, err := started.ListViews(ctx, system, "w", catalog.Namespace{"a"}, catalog.Page{})
-	if err != nil || len(list) != views {
-		t.Fatalf("%d views, %v", len(list), err)
+	if err != nil || len(list.Names) != views {
+		t.Fatalf("%d views, %v", len(list.Names), err)
 	}
-	for _, id := range list {
-		loaded, err := started.LoadView(ctx, system, "w", id)
+	for _, name := range list.Names {
+		loaded, err := started.LoadView(ctx, system, "w", catalog.Identifier{Namespace: list.Namespace, Name: name})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := made[id.Name]; string(loaded.Metadata) != string(want.Metadata) || loaded.MetadataLocation != want.MetadataLocation {
-			t.Errorf("%s is at %s, made at %s", id, loaded.MetadataLocation, want.MetadataLocation)
+		if want := made[name]; string(loaded.Metadata) != string(want.Metadata) || loaded.MetadataLocation != want.MetadataLocation {
+			t.Errorf("%s is at %s, made at %s", name, loaded.MetadataLocation, want.MetadataLocation)
 		}
 	}
 	if len(calls) != 0 {

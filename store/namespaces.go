@@ -170,20 +170,32 @@ func (s *Store) DropNamespace(ctx context.Context, id uuid.UUID, f catalog.Fact)
 	})
 }
 
-// Brothers differ in their last level alone, so the order of their levels is the order of their names.
+// Brothers differ in their last level alone, so the order of their levels is the order of their names, and a page begins
+// inside the index of namespaces_children. Top levels have a statement of their own: no index finds IS NOT DISTINCT FROM.
+const sqlListTopNamespaces = `
+SELECT id, levels, properties, version
+FROM namespaces
+WHERE warehouse_id = @warehouse AND parent_id IS NULL AND levels > ARRAY[@after::text]
+ORDER BY levels
+LIMIT @limit::bigint`
+
 const sqlListNamespaces = `
 SELECT id, levels, properties, version
 FROM namespaces
-WHERE warehouse_id = @warehouse AND parent_id IS NOT DISTINCT FROM @parent::uuid
-  AND levels[cardinality(levels)] > @after
+WHERE warehouse_id = @warehouse AND parent_id = @parent::uuid
+  AND levels > (SELECT above.levels || @after::text FROM namespaces AS above WHERE above.id = @parent::uuid)
 ORDER BY levels
 LIMIT @limit::bigint`
 
 // ListNamespaces gives the direct children of a namespace, or of the warehouse.
 func (s *Store) ListNamespaces(ctx context.Context, warehouseID, parentID uuid.UUID, p catalog.Page) ([]catalog.NamespaceRecord, error) {
+	statement := sqlListNamespaces
+	if parentID == uuid.Nil {
+		statement = sqlListTopNamespaces
+	}
 	var found []catalog.NamespaceRecord
 	err := s.read(ctx, func(q querier) error {
-		rows, err := q.Query(ctx, sqlListNamespaces, pgx.NamedArgs{
+		rows, err := q.Query(ctx, statement, pgx.NamedArgs{
 			"warehouse": warehouseID, "parent": nullable(parentID), "after": after(p.After), "limit": limit(p),
 		})
 		if err != nil {

@@ -8,11 +8,6 @@ import (
 	"catalogd/internal/fault"
 )
 
-type listNamespacesResult struct {
-	Namespaces    []catalog.Namespace `json:"namespaces"`
-	NextPageToken *string             `json:"next-page-token"`
-}
-
 // listNamespaces answers the direct children of a namespace, as full paths.
 func (h *handlers) listNamespaces(w http.ResponseWriter, r *http.Request) error {
 	warehouse, err := warehouseOf(r)
@@ -34,7 +29,15 @@ func (h *handlers) listNamespaces(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	page, next := api.CutPage(paging, namespaces, func(ns catalog.Namespace) string { return ns[len(ns)-1] })
-	return api.JSON(w, r, http.StatusOK, listNamespacesResult{Namespaces: page, NextPageToken: next})
+	return api.JSONList(w, r, "namespaces", len(page), func(dst []byte, i int) []byte { return appendLevels(dst, page[i]) }, next)
+}
+
+// appendLevels appends a namespace as the list of its levels.
+func appendLevels(dst []byte, levels catalog.Namespace) []byte {
+	for i, level := range levels {
+		dst = api.AppendJSON(append(dst, "[,"[min(i, 1)]), level)
+	}
+	return append(dst, ']')
 }
 
 type createNamespaceRequest struct {

@@ -14,17 +14,12 @@ import (
 	"catalogd/vending"
 )
 
-type listTablesResult struct {
-	Identifiers   []catalog.Identifier `json:"identifiers"`
-	NextPageToken *string              `json:"next-page-token"`
-}
-
 // listTables answers the tables of a namespace, never its views.
 func (h *handlers) listTables(w http.ResponseWriter, r *http.Request) error {
 	return listIdentifiers(w, r, h.Service.ListTables)
 }
 
-type listFunc func(context.Context, catalog.Caller, string, catalog.Namespace, catalog.Page) ([]catalog.Identifier, error)
+type listFunc func(context.Context, catalog.Caller, string, catalog.Namespace, catalog.Page) (catalog.Listing, error)
 
 // listIdentifiers answers a page of a namespace's tables or views.
 func listIdentifiers(w http.ResponseWriter, r *http.Request, list listFunc) error {
@@ -40,12 +35,15 @@ func listIdentifiers(w http.ResponseWriter, r *http.Request, list listFunc) erro
 	if err != nil {
 		return err
 	}
-	identifiers, err := list(r.Context(), api.CallerOf(r), warehouse, ns, paging.Page())
+	found, err := list(r.Context(), api.CallerOf(r), warehouse, ns, paging.Page())
 	if err != nil {
 		return err
 	}
-	page, next := api.CutPage(paging, identifiers, func(id catalog.Identifier) string { return id.Name })
-	return api.JSON(w, r, http.StatusOK, listTablesResult{Identifiers: page, NextPageToken: next})
+	names, next := api.CutPage(paging, found.Names, func(name string) string { return name })
+	head := append(appendLevels([]byte(`{"namespace":`), found.Namespace), `,"name":`...)
+	return api.JSONList(w, r, "identifiers", len(names), func(dst []byte, i int) []byte {
+		return append(api.AppendJSON(append(dst, head...), names[i]), '}')
+	}, next)
 }
 
 // createTable makes a table or stages one.
