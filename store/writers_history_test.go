@@ -183,8 +183,6 @@ SELECT name FROM tables
 WHERE kind = 'table' AND version - 1 <> (SELECT count(*) FROM events
     WHERE securable_id = tables.id AND operation IN ('commit-table', 'rename-table'))
     AND (SELECT operation FROM events WHERE securable_id = tables.id ORDER BY sequence LIMIT 1) = 'create-table'`,
-	"two outcomes of one key, or one of nothing": `
-SELECT key::text FROM idempotency_keys WHERE operation <> 'fray' OR outcome = ''`,
 }
 
 // checkRows asks the database for what must never be.

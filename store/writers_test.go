@@ -39,7 +39,6 @@ type fray struct {
 	caller   catalog.Caller
 	mu       sync.Mutex
 	acked    map[string]*told // by table uuid
-	creates  int
 	rightsOf catalog.RoleRecord
 }
 
@@ -62,7 +61,7 @@ type writer struct {
 // TestField_C258_ManyWritersOfAllKinds lets writers of all kinds work on few tables at once, repeats included. Nobody is
 // told of a failure of the server; afterwards every history is one line and holds what was acknowledged exactly once.
 func TestField_C258_ManyWritersOfAllKinds(t *testing.T) {
-	f := newFray(t)
+	f := newFrayAt(t, pgtest.Database(t))
 	kinds := []func(*writer) error{
 		(*writer).appends, (*writer).appends, (*writer).setsProperties, (*writer).addsColumns, (*writer).replaces, (*writer).renames,
 		(*writer).dropsAndCreates, (*writer).replacesView, (*writer).transacts, (*writer).transacts, (*writer).dropsNamespaces, (*writer).grants,
@@ -70,7 +69,7 @@ func TestField_C258_ManyWritersOfAllKinds(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range writersMax {
 		all.Go(func() {
-			w := &writer{fray: f, number: i, rnd: rand.New(rand.NewPCG(uint64(i), 7))}
+			w := f.writer(i)
 			for w.n = range stepsOfWriter {
 				if err := kinds[i%len(kinds)](w); err != nil && !refused(err) {
 					t.Errorf("writer %d, step %d: %v (%s)", i, w.n, err, fault.KindOf(err))
@@ -90,10 +89,14 @@ func refused(err error) bool {
 	}, fault.KindOf(err))
 }
 
-func newFray(t *testing.T) *fray {
+// writer makes one, who does the same whenever he has the number.
+func (f *fray) writer(number int) *writer {
+	return &writer{fray: f, number: number, rnd: rand.New(rand.NewPCG(uint64(number), 7))}
+}
+
+func newFrayAt(t *testing.T, url string) *fray {
 	t.Helper()
 	f := &fray{T: t, files: catalogtest.NewMetadata(), acked: map[string]*told{}}
-	url := pgtest.Database(t)
 	for range 2 {
 		s := openAt(t, Config{URL: url})
 		f.stores = append(f.stores, s)

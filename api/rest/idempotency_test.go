@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -193,5 +194,55 @@ func TestConfig_AnnouncesTheLifeOfKeys(t *testing.T) {
 	a := newLake(t).expect(t, "GET", "/api/catalog/v1/config?warehouse=lake", "", 200, "")
 	if got := fmt.Sprint(a.json()["idempotency-key-lifetime"]); got != "PT24H" {
 		t.Errorf("%q in %s", got, a.body)
+	}
+}
+
+// The client goes away while its commit is being written. The commit is finished without it, and when the client comes
+// back with its key, it is answered.
+func TestManners_ClientLeavesDuringItsCommit(t *testing.T) {
+	l := newLake(t)
+	l.furnish(t, "a")
+	writing, gone := make(chan struct{}), make(chan struct{})
+	l.files.Inject(func(method string, _ int) (f catalogtest.Failure) {
+		if method == "WriteMetadata" {
+			close(writing)
+			<-gone
+		}
+		return f
+	})
+	ctx, leave := context.WithCancel(t.Context())
+	key, target := uuid.New(), namespacesOfLake+"/a/tables/t"
+	r, err := http.NewRequestWithContext(ctx, "POST", l.server.URL+target, strings.NewReader(setProperty))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer ann")
+	r.Header.Set("Idempotency-Key", key.String())
+	answered := make(chan error, 1)
+	go func() {
+		res, err := l.server.Client().Do(r)
+		if err == nil {
+			_ = res.Body.Close()
+		}
+		answered <- err
+	}()
+	<-writing
+	leave()
+	if err := <-answered; err == nil {
+		t.Fatal("the client had an answer before it left")
+	}
+	close(gone)
+	again := l.keyed(t, key, "POST", target, setProperty) // it waits for the first one
+	if again.status != 200 || !strings.Contains(again.body, `"k":"v"`) {
+		t.Errorf("%d %s", again.status, again.body)
+	}
+	commits := 0
+	for _, e := range l.store.Events() {
+		if e.Operation == "commit-table" {
+			commits++
+		}
+	}
+	if commits != 1 {
+		t.Errorf("%d commits", commits)
 	}
 }
