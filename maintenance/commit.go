@@ -194,7 +194,7 @@ func (c *compaction) note(p *pending) {
 		o.BytesAfter += r.result.BytesOut - r.group.Bytes
 		planned := int64(0)
 		for _, d := range r.old {
-			planned += max(1, int64(len(d.SplitOffsets())))
+			planned += max(1, int64(d.splits))
 		}
 		o.RowGroupsBefore += int64(r.result.RowGroupsIn) - planned // the footers know better than the manifests
 		o.RowGroupsAfter += int64(r.result.RowGroupsOut) - planned

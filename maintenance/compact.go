@@ -53,6 +53,7 @@ type compaction struct {
 
 	replacements []*replacement
 	replaced     map[string]string // path -> partition of every file of every group
+	partitions   map[string]bool   // of the groups
 	notes        map[string]note   // by manifest path
 	draft        *draft            // nil before the first try
 	last         *pending          // the last try
@@ -71,6 +72,8 @@ type environment struct {
 	workers  int
 	spillDir string
 	now      func() time.Time
+
+	deadlines Deadlines
 }
 
 // rowLineageVersion is the format version from which every row has an id that outlives its file.
@@ -81,13 +84,12 @@ type ClusterFunc func(ctx context.Context, j layout.Job) (layout.Result, error)
 
 // replacement is one group's work: these files out, those in.
 type replacement struct {
-	group    Group
-	old      []iceberg.DataFile
-	sequence []int64 // data sequence numbers of the old files
-	added    []iceberg.DataFile
-	rows     int64
-	dropped  bool
-	result   layout.Result
+	group   Group
+	old     []oldFile
+	added   []iceberg.DataFile
+	rows    int64
+	dropped bool
+	result  layout.Result
 }
 
 // run works until the job has an end. An error means that it has none yet.
@@ -141,7 +143,9 @@ func (c *compaction) makePlan(ctx context.Context) (Finish, bool, error) {
 		return Finish{}, false, err
 	}
 	now := c.env.now()
-	facts, err := c.view.facts(ctx, c.settings, now)
+	planning, cancel := context.WithTimeoutCause(ctx, c.env.deadlines.Plan, errPlanTooLong)
+	defer cancel()
+	facts, err := c.view.facts(planning, c.settings, now)
 	if err != nil {
 		return Finish{}, false, err
 	}
@@ -192,7 +196,7 @@ func (c *compaction) rewrite(ctx context.Context) error {
 	for _, g := range c.plan.Groups {
 		r := &replacement{group: g, rows: g.Rows}
 		for _, p := range g.Files {
-			r.old, r.sequence = append(r.old, files[p].DataFile()), append(r.sequence, files[p].SequenceNum())
+			r.old = append(r.old, files[p])
 		}
 		share := func(part float64) float64 { return (float64(done) + part*float64(max(g.Bytes, 1))) / float64(total) }
 		err := c.rewriteGroup(ctx, r, writer, share)
@@ -220,44 +224,6 @@ func (c *compaction) skip(r *replacement, err error) {
 	c.plan.Skipped[CodeUnsupported] += int64(len(r.old))
 }
 
-// findFiles reads the manifest entries of the planned files again, whole, and notes which manifests hold them.
-func (c *compaction) findFiles(ctx context.Context) (map[string]iceberg.ManifestEntry, error) {
-	c.replaced, c.notes = map[string]string{}, map[string]note{}
-	for _, g := range c.plan.Groups {
-		for _, p := range g.Files {
-			c.replaced[p] = g.Partition
-		}
-	}
-	manifests, err := c.view.manifests()
-	if err != nil {
-		return nil, err
-	}
-	found := make(map[string]iceberg.ManifestEntry, len(c.replaced))
-	for _, m := range manifests {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if m.ManifestContent() != iceberg.ManifestContentData {
-			continue
-		}
-		var n note
-		for e, err := range m.Entries(c.view.files, true) {
-			if err != nil {
-				return nil, fmt.Errorf("read manifest %s: %w", m.FilePath(), err)
-			}
-			c.noteEntry(e, &n)
-			if p := e.DataFile().FilePath(); c.replaced[p] != "" {
-				found[p] = e
-			}
-		}
-		c.notes[m.FilePath()] = n
-	}
-	if len(found) != len(c.replaced) {
-		return nil, fault.New(fault.Internal, "%d of %d planned files are not in the snapshot that they were planned on", len(c.replaced)-len(found), len(c.replaced))
-	}
-	return found, nil
-}
-
 // rewriteGroup runs the layout engine on one group and checks what it did.
 func (c *compaction) rewriteGroup(ctx context.Context, r *replacement, w layout.WriterSettings, share func(float64) float64) error {
 	job := layout.Job{
@@ -273,10 +239,10 @@ func (c *compaction) rewriteGroup(ctx context.Context, r *replacement, w layout.
 	for _, col := range c.plan.Target.Columns {
 		job.Columns = append(job.Columns, col.FieldID)
 	}
-	for i, d := range r.old {
+	for _, d := range r.old {
 		job.Inputs = append(job.Inputs, layout.Input{
-			Path: d.FilePath(), Size: d.FileSizeBytes(), FirstRowID: d.FirstRowID(), DataSequenceNumber: r.sequence[i],
-			Open: func(context.Context) (layout.File, error) { return c.view.files.Open(d.FilePath()) },
+			Path: d.path, Size: d.size, FirstRowID: d.firstRowID, DataSequenceNumber: d.sequence,
+			Open: func(context.Context) (layout.File, error) { return c.view.files.Open(d.path) },
 		})
 	}
 	result, err := c.env.cluster(ctx, job)
@@ -287,7 +253,7 @@ func (c *compaction) rewriteGroup(ctx context.Context, r *replacement, w layout.
 	if err := verify(r); err != nil {
 		return err
 	}
-	tuple := r.old[0].Partition()
+	tuple := r.old[0].partition
 	for _, f := range result.Files {
 		d, err := dataFileOf(f, c.facts.Spec, tuple, len(c.plan.Target.Columns) > 0)
 		if err != nil {

@@ -96,7 +96,7 @@ func (c *compaction) dataFolder(r *replacement) string {
 	if c.facts.Spec.NumFields() == 0 {
 		return base
 	}
-	return base + "/" + c.facts.Spec.PartitionToPath(tupleOf(r.old[0].Partition(), c.facts.Spec), c.facts.Schema)
+	return base + "/" + c.facts.Spec.PartitionToPath(tupleOf(r.old[0].partition, c.facts.Spec), c.facts.Schema)
 }
 
 // manifestFolder is where manifests and manifest lists go.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,6 +21,8 @@ type Operations struct {
 	Tables    Tables
 	OpenFiles OpenFiles
 	Now       func() time.Time
+
+	dryRuns atomic.Int32 // being made now: each holds a plan in memory
 }
 
 // Status is a table's maintenance as people see it.
@@ -158,6 +161,10 @@ func (o *Operations) Run(ctx context.Context, c catalog.Caller, t TableName, r R
 		return Job{}, err
 	}
 	if r.DryRun {
+		defer o.dryRuns.Add(-1)
+		if o.dryRuns.Add(1) > dryRunsAtOnce {
+			return Job{}, fault.New(fault.Busy, "%d other plans are being made; try again", dryRunsAtOnce)
+		}
 		return o.dryRun(ctx, view, r)
 	}
 	id, err := newJobID()
@@ -201,6 +208,10 @@ func (o *Operations) dryRun(ctx context.Context, v *tableView, r RunRequest) (Jo
 		return j, nil
 	}
 	facts, err := v.facts(ctx, settings, now)
+	if reason, refused := refusedFor(err); refused {
+		j.State, j.Reason = Refused, reason
+		return j, nil
+	}
 	if err != nil {
 		return Job{}, err
 	}

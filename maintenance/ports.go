@@ -146,10 +146,21 @@ type LookReport struct {
 	JobID  uuid.UUID `json:"job_id,omitzero"`
 }
 
+// LookClaim is a table that this worker is to look at.
+type LookClaim struct {
+	TableRef
+	// Attempts counts looks, with this one, since one came to its end.
+	Attempts int
+}
+
 // LookResult ends a look. LookAfter 0 waits for the next commit.
 type LookResult struct {
 	Report    LookReport
 	LookAfter time.Duration
+	// Parked leaves the attempts as they are, so that the next look is refused as well.
+	Parked bool
+	// Released says that the look did not come to its end: nothing is reported, and it does not count.
+	Released bool
 }
 
 // TableStates keeps what is known of tables.
@@ -161,7 +172,9 @@ type TableStates interface {
 	SaveSettings(ctx context.Context, tableID uuid.UUID, change map[string]*string, f catalog.Fact) (Stored, error)
 	// ClaimLooks takes up to limit tables that are switched on and due for a look, which no other worker gets for
 	// the time of a lease.
-	ClaimLooks(ctx context.Context, limit int) ([]TableRef, error)
+	ClaimLooks(ctx context.Context, limit int) ([]LookClaim, error)
+	// ExtendLook keeps others away from the table for LeaseDuration from now: fault.NoSuchTable when it was dropped.
+	ExtendLook(ctx context.Context, tableID uuid.UUID) error
 	// FinishLook ends a look.
 	FinishLook(ctx context.Context, tableID uuid.UUID, r LookResult) error
 }

@@ -18,6 +18,7 @@ import (
 	"catalogd/catalog/commit"
 	"catalogd/internal/crash"
 	"catalogd/internal/fault"
+	"catalogd/maintenance/manifest"
 	"catalogd/vending"
 )
 
@@ -232,7 +233,7 @@ func (p *purge) removeSnapshot(ctx context.Context, list string) error {
 	if !p.isOwn(list) {
 		return nil
 	}
-	manifests, err := p.readList(list)
+	manifests, err := manifest.ReadList(ctx, p.files, list)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -247,21 +248,12 @@ func (p *purge) removeSnapshot(ctx context.Context, list string) error {
 	return p.remove(ctx, tierLists, list)
 }
 
-func (p *purge) readList(list string) ([]iceberg.ManifestFile, error) {
-	f, err := p.files.Open(list)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return iceberg.ReadManifestList(f)
-}
-
 // removeManifest removes a manifest and the files that it lists as live. One that is gone was removed with them.
 func (p *purge) removeManifest(ctx context.Context, m iceberg.ManifestFile) error {
 	if p.wasSeen(m.FilePath()) || !p.isOwn(m.FilePath()) {
 		return nil
 	}
-	for entry, err := range m.Entries(p.files, true) {
+	for entry, err := range manifest.Entries(ctx, p.files, m, nil) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}

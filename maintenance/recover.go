@@ -8,6 +8,8 @@ import (
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
+
+	"catalogd/maintenance/manifest"
 )
 
 // recover settles what an earlier claim of the job left behind. By now nothing of it can land any more: this claim has
@@ -98,7 +100,7 @@ func (c *compaction) reachable(ctx context.Context, paths []string) (map[string]
 		if !c.mayName(s) {
 			continue
 		}
-		manifests, err := s.Manifests(c.view.files)
+		manifests, err := manifest.List(ctx, c.view.files, &s)
 		if err != nil {
 			return nil, fmt.Errorf("read the manifest list of snapshot %d: %w", s.SnapshotID, err)
 		}
@@ -108,7 +110,7 @@ func (c *compaction) reachable(ctx context.Context, paths []string) (map[string]
 				continue
 			}
 			seen[m.FilePath()] = true
-			for e, err := range m.Entries(c.view.files, true) {
+			for e, err := range manifest.Entries(ctx, c.view.files, m, nil) {
 				if err != nil {
 					return nil, fmt.Errorf("read manifest %s: %w", m.FilePath(), err)
 				}

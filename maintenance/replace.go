@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"catalogd/internal/crash"
+	"catalogd/maintenance/manifest"
 )
 
 // manifestEntriesMax bounds the entries of a manifest that we write: some megabytes.
@@ -39,91 +39,36 @@ type draft struct {
 	copies     map[string]iceberg.ManifestFile // by the path of the manifest that it is a copy of
 }
 
-// note is what a manifest says about the files to be replaced. Manifests never change, so each is read once.
-type note struct {
-	live    []string // replaced files that it lists as live, as often as it does
-	deleted []string // replaced files to which a delete in it applies
-}
-
 // revalidate gives up every group of which a file is gone from the view's head, is listed twice, or has got a
 // position delete or deletion vector since planning. Equality deletes since then do no harm: the new files carry the
 // data sequence number of the snapshot that was read, so those deletes still apply to them.
 func (c *compaction) revalidate(ctx context.Context) error {
-	manifests, err := c.view.manifests()
+	manifests, err := c.view.manifests(ctx)
 	if err != nil {
 		return err
 	}
-	live, deleted := map[string]int{}, map[string]bool{}
+	live, notes := map[string]int{}, []note{}
 	for _, m := range manifests {
 		n, err := c.noteOf(ctx, m)
 		if err != nil {
 			return err
 		}
-		for _, path := range n.live {
-			live[path]++
+		for path, times := range n.live {
+			live[path] += times
 		}
-		for _, path := range n.deleted {
-			deleted[path] = true
+		if n.deletes() {
+			notes = append(notes, n)
 		}
 	}
 	for _, r := range c.replacements {
 		for _, d := range r.old {
-			if live[d.FilePath()] != 1 || deleted[d.FilePath()] {
+			deleted := slices.ContainsFunc(notes, func(n note) bool { return n.deletesFrom(d.path, r.group.Partition) })
+			if live[d.path] != 1 || deleted {
 				r.dropped = true
 			}
 		}
 	}
 	return nil
-}
-
-// noteOf reads a manifest, or remembers it.
-func (c *compaction) noteOf(ctx context.Context, m iceberg.ManifestFile) (note, error) {
-	if n, ok := c.notes[m.FilePath()]; ok {
-		return n, nil
-	}
-	if err := ctx.Err(); err != nil {
-		return note{}, context.Cause(ctx)
-	}
-	var n note
-	if m.HasAddedFiles() || m.HasExistingFiles() {
-		for e, err := range m.Entries(c.view.files, true) {
-			if err != nil {
-				return note{}, fmt.Errorf("read manifest %s: %w", m.FilePath(), err)
-			}
-			c.noteEntry(e, &n)
-		}
-	}
-	c.notes[m.FilePath()] = n
-	return n, nil
-}
-
-// noteEntry notes a live data file that is to be replaced, or what a delete file applies to.
-func (c *compaction) noteEntry(e iceberg.ManifestEntry, n *note) {
-	d := e.DataFile()
-	switch d.ContentType() {
-	case iceberg.EntryContentData:
-		if _, ours := c.replaced[d.FilePath()]; ours {
-			n.live = append(n.live, d.FilePath())
-		}
-	case iceberg.EntryContentPosDeletes:
-		if target := deleteTarget(d); target != "" {
-			n.deleted = append(n.deleted, target)
-			return
-		}
-		// It may name any file of its partition.
-		key, sameSpec := partitionKey(d), int(d.SpecID()) == c.facts.Spec.ID()
-		for path, partition := range c.replaced {
-			if !sameSpec || partition == key {
-				n.deleted = append(n.deleted, path)
-			}
-		}
-	case iceberg.EntryContentEqDeletes:
-		if e.SequenceNum() > c.facts.Sequence {
-			return
-		}
-		// Not newer than what was read, though planning saw no delete file: nothing is known for sure.
-		n.deleted = slices.AppendSeq(n.deleted, maps.Keys(c.replaced))
-	}
 }
 
 // filePathFieldID is the reserved id of file_path in position delete files.
@@ -267,7 +212,7 @@ func (c *compaction) listManifests(ctx context.Context) ([]iceberg.ManifestFile,
 			continue
 		}
 		for _, d := range r.old {
-			old[d.FilePath()] = true
+			old[d.path] = true
 		}
 		added = append(added, r.added...)
 	}
@@ -277,7 +222,7 @@ func (c *compaction) listManifests(ctx context.Context) ([]iceberg.ManifestFile,
 			return nil, err
 		}
 	}
-	manifests, err := c.view.manifests()
+	manifests, err := c.view.manifests(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -287,9 +232,9 @@ func (c *compaction) listManifests(ctx context.Context) ([]iceberg.ManifestFile,
 			continue
 		}
 		hits := 0
-		for _, path := range c.notes[m.FilePath()].live {
+		for path, times := range c.notes[m.FilePath()].live {
 			if old[path] {
-				hits++
+				hits += times
 			}
 		}
 		if found += hits; hits > 0 {
@@ -332,7 +277,7 @@ func (c *compaction) copyManifest(ctx context.Context, m iceberg.ManifestFile, o
 		return done, nil
 	}
 	copied, err := c.writeManifest(ctx, func(w *iceberg.ManifestWriter) error {
-		for e, err := range m.Entries(c.view.files, true) {
+		for e, err := range manifest.Entries(ctx, c.view.files, m, nil) {
 			if err != nil {
 				return fmt.Errorf("read manifest %s: %w", m.FilePath(), err)
 			}
@@ -340,7 +285,7 @@ func (c *compaction) copyManifest(ctx context.Context, m iceberg.ManifestFile, o
 			if old[e.DataFile().FilePath()] {
 				write = w.Delete
 			}
-			if err := write(e); err != nil {
+			if err := write(e.ManifestEntry); err != nil {
 				return fmt.Errorf("list %s: %w", e.DataFile().FilePath(), err)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"catalogd/authz"
 	"catalogd/catalog"
 	"catalogd/internal/fault"
+	"catalogd/maintenance/manifest"
 	"catalogd/vending"
 )
 
@@ -110,14 +111,14 @@ func (r reader) refresh(ctx context.Context, c catalog.Caller, v *tableView) err
 }
 
 // manifests gives the manifests of main's head.
-func (v *tableView) manifests() ([]iceberg.ManifestFile, error) {
+func (v *tableView) manifests(ctx context.Context) ([]iceberg.ManifestFile, error) {
 	if v.head == nil {
 		return nil, nil
 	}
 	if v.list != nil && v.listOf == v.head.SnapshotID {
 		return v.list, nil
 	}
-	list, err := v.head.Manifests(v.files)
+	list, err := manifest.List(ctx, v.files, v.head)
 	if err != nil {
 		return nil, fmt.Errorf("read the manifest list of snapshot %d: %w", v.head.SnapshotID, err)
 	}
@@ -152,23 +153,28 @@ func (v *tableView) facts(ctx context.Context, s Settings, now time.Time) (Facts
 	}
 	f.SnapshotID, f.Sequence = v.head.SnapshotID, v.head.SequenceNumber
 	target, _ := ResolveTarget(s, f.Shape)
-	manifests, err := v.manifests()
+	manifests, err := v.manifests(ctx)
 	if err != nil {
 		return Facts{}, err
 	}
+	budget, held := manifest.Budget{Entries: planEntriesMax, Bytes: planUnpackedMax}, int64(0)
 	for _, m := range manifests {
-		if err := ctx.Err(); err != nil {
-			return Facts{}, err
+		if ctx.Err() != nil {
+			return Facts{}, context.Cause(ctx)
 		}
 		if m.ManifestContent() == iceberg.ManifestContentDeletes {
 			f.DeleteFiles += int64(max(m.AddedDataFiles(), 0)) + int64(max(m.ExistingDataFiles(), 0))
 			continue
 		}
-		for e, err := range m.Entries(v.files, true) {
+		for e, err := range manifest.Entries(ctx, v.files, m, &budget) {
 			if err != nil {
 				return Facts{}, fmt.Errorf("read manifest %s: %w", m.FilePath(), err)
 			}
 			f.Files = append(f.Files, factsOf(e.DataFile(), target))
+			if held += f.Files[len(f.Files)-1].heldBytes(); held > planHeldMax {
+				return Facts{}, fault.New(fault.TooLarge, "a plan of table %s does not fit into %d MiB: after %d of its files it is larger",
+					v.ref.Ident, planHeldMax>>20, len(f.Files))
+			}
 		}
 	}
 	return f, nil

@@ -37,6 +37,10 @@ type Config struct {
 	// SpillDir is where rewrites spill; "" means the system's folder for temporary files. The worker makes folders of
 	// its own in it and removes those that dead processes left.
 	SpillDir string
+	// Deadlines bound how long one table can keep the worker busy.
+	Deadlines Deadlines
+	// HeartbeatEvery is how often a lease is extended; 0 means the default, which leaves two misses.
+	HeartbeatEvery time.Duration
 	// Now is the clock of snapshots and of waiting; nil: time.Now. Leases go by the database's clock.
 	Now func() time.Time
 	Log *slog.Logger // nil: slog.Default()
@@ -52,6 +56,7 @@ const (
 	refusedLookDelay = time.Hour        // after one found that the files cannot be rewritten
 	releaseMax       = 10 * time.Second // for giving a job back when the worker ends
 	errorDelayMax    = 30 * time.Second // between polls while the database does not answer
+	settlesMax       = 2                // claims that only clear away; after them a job is ended unseen
 )
 
 // errStopping is why a job's context ends when its worker ends.
@@ -88,6 +93,9 @@ func New(c Config) *Worker {
 	if c.Jobs == 0 {
 		c.Jobs = 1
 	}
+	if c.HeartbeatEvery == 0 {
+		c.HeartbeatEvery = heartbeatEvery
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -96,6 +104,7 @@ func New(c Config) *Worker {
 	}
 	return &Worker{config: c, log: c.Log, env: environment{
 		store: c.Store, tables: c.Tables, open: c.OpenFiles, cluster: c.Cluster, memory: c.MemoryBytes, workers: c.Threads, now: c.Now,
+		deadlines: c.Deadlines.orDefault(),
 	}}
 }
 
@@ -112,7 +121,10 @@ func (w *Worker) Start() error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	w.cancel = cancel
 	for range w.config.Jobs {
-		w.loops.Go(func() { w.loop(ctx) })
+		w.loops.Go(func() { w.loop(ctx, w.takeJob) })
+	}
+	for range looksAtOnce {
+		w.loops.Go(func() { w.loop(ctx, w.lookAround) })
 	}
 	return nil
 }
@@ -138,11 +150,13 @@ func (w *Worker) Stop(ctx context.Context) error {
 	}
 }
 
-// loop works until ctx ends. While there is work it does not wait; while the database does not answer it waits longer.
-func (w *Worker) loop(ctx context.Context) {
+// loop does rounds until ctx ends. While there is work it does not wait; while the database does not answer it waits
+// longer.
+func (w *Worker) loop(ctx context.Context, round func(ctx context.Context) (busy bool, err error)) {
 	delay := w.config.PollEvery
 	for {
-		did, err := w.RunOnce(ctx)
+		busy := false
+		err := w.safely(ctx, "a round", func() (err error) { busy, err = round(ctx); return err })
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -152,7 +166,7 @@ func (w *Worker) loop(ctx context.Context) {
 		default:
 			delay = w.config.PollEvery
 		}
-		if err == nil && did.Job != nil {
+		if err == nil && busy {
 			continue
 		}
 		timer := time.NewTimer(delay/2 + rand.N(delay))
@@ -179,26 +193,47 @@ func (w *Worker) RunOnce(ctx context.Context) (Did, error) {
 	if err := w.lookAtDue(ctx, &did); err != nil {
 		return did, err
 	}
+	var err error
+	did.Job, err = w.doJob(ctx)
+	return did, err
+}
+
+// lookAround is a round of looks. Looks and jobs have loops of their own: a long one of either keeps none of the other
+// waiting.
+func (w *Worker) lookAround(ctx context.Context) (busy bool, err error) {
+	var did Did
+	err = w.lookAtDue(ctx, &did)
+	return did.Looked == looksPerPoll, err
+}
+
+// takeJob is a round of jobs.
+func (w *Worker) takeJob(ctx context.Context) (busy bool, err error) {
+	job, err := w.doJob(ctx)
+	return job != nil, err
+}
+
+// doJob claims one job at most and works on it. nil: there is none.
+func (w *Worker) doJob(ctx context.Context) (*Job, error) {
 	w.keepHouse(ctx)
 	claim, err := w.env.store.ClaimJob(ctx, w.config.Name)
 	if err != nil || claim == nil {
-		return did, err
+		return nil, err
 	}
-	did.Job = &claim.Job
 	w.work(ctx, claim)
-	return did, nil
+	return &claim.Job, nil
 }
 
 // work runs a claimed job under a heartbeat and settles how it ended.
 func (w *Worker) work(ctx context.Context, claim *Claim) {
 	started := w.env.now()
-	lease := claim.Job.Lease()
 	jobCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var heart sync.WaitGroup
-	heart.Go(func() { w.beat(jobCtx, lease, cancel) })
-	end, files, err := w.execute(jobCtx, claim)
-	state, reason := w.settle(jobCtx, claim, end, files, err)
+	timed, done := context.WithTimeoutCause(jobCtx, w.env.deadlines.Job, errJobTooLong)
+	defer done()
+	heart.Go(func() { w.beat(jobCtx, func(ctx context.Context) error { return w.extend(ctx, claim) }, cancel) })
+	end, files, err := w.execute(timed, claim)
+	state, reason := w.settle(timed, claim, end, files, err)
 	cancel(nil)
 	heart.Wait()
 	w.log.InfoContext(ctx, "maintenance job", "job", claim.Job.ID, "kind", claim.Job.Kind, "warehouse", claim.Job.Warehouse,
@@ -214,11 +249,26 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// beat extends the lease until ctx ends, and ends the job's context when the lease is lost or can no longer be known
-// to hold: from then on somebody else may work on the job.
-func (w *Worker) beat(ctx context.Context, l Lease, cancel context.CancelCauseFunc) {
+// extend is a job's heartbeat. A table that was dropped ends the jobs that need it.
+func (w *Worker) extend(ctx context.Context, claim *Claim) error {
+	if err := w.env.store.ExtendLease(ctx, claim.Job.Lease()); err != nil {
+		return err
+	}
+	if kind, known := rowOf(claim.Job.Kind); !known || !kind.needsTable || claim.Table == nil {
+		return nil
+	}
+	_, err := w.env.store.FindTableRef(ctx, claim.Job.TableID)
+	if fault.Is(err, fault.NotFound) {
+		return errTableGone
+	}
+	return nil // whatever else: the lease is extended
+}
+
+// beat extends a lease until ctx ends, and cancels the work when the lease is lost or can no longer be known to hold,
+// for from then on somebody else may work on the job; or when the table is gone.
+func (w *Worker) beat(ctx context.Context, extend func(context.Context) error, cancel context.CancelCauseFunc) {
 	held := time.Now()
-	ticker := time.NewTicker(heartbeatEvery)
+	ticker := time.NewTicker(w.config.HeartbeatEvery)
 	defer ticker.Stop()
 	for {
 		select {
@@ -228,16 +278,19 @@ func (w *Worker) beat(ctx context.Context, l Lease, cancel context.CancelCauseFu
 		}
 		call, done := context.WithTimeout(ctx, heartbeatEvery)
 		asked := time.Now()
-		err := w.env.store.ExtendLease(call, l)
+		err := w.safely(call, "a heartbeat", func() error { return extend(call) })
 		done()
 		switch {
 		case err == nil:
 			held = asked
+		case errors.Is(err, errTableGone):
+			cancel(errTableGone)
+			return
 		case fault.Is(err, fault.VersionConflict):
 			cancel(ErrLeaseLost)
 			return
 		case ctx.Err() == nil:
-			w.log.WarnContext(ctx, "a job's lease could not be extended", "job", l.JobID, "error", err)
+			w.log.WarnContext(ctx, "a lease could not be extended", "error", err)
 		}
 		if time.Since(held) > LeaseDuration-heartbeatEvery {
 			cancel(ErrLeaseLost)
@@ -278,6 +331,9 @@ func (w *Worker) execute(ctx context.Context, claim *Claim) (end Finish, files c
 	if claim.Table == nil && kind.needsTable {
 		return Finish{State: Failed, Outcome: claim.Job.Outcome, Reason: Reason{CodeTableGone, "the table was dropped"}}, nil, nil
 	}
+	if claim.Job.Attempts > kind.attemptsMax+settlesMax {
+		return Finish{State: Failed, Outcome: claim.Job.Outcome, Reason: attemptsOver(claim.Job), LookAfter: parkedDelay}, nil, nil
+	}
 	work := kind.begin(w, claim)
 	if claim.Job.Attempts > kind.attemptsMax {
 		// One more claim than attempts: only to clear away what the last one left.
@@ -300,7 +356,7 @@ func (c *compaction) giveUp(ctx context.Context) (Finish, error) {
 	if end, done, err := c.recover(ctx); err != nil || done {
 		return end, err
 	}
-	return Finish{State: Failed, Outcome: c.job.Outcome, Reason: attemptsOver(c.job), LookAfter: failedLookDelay}, nil
+	return Finish{State: Failed, Outcome: c.job.Outcome, Reason: attemptsOver(c.job), LookAfter: parkedDelay}, nil
 }
 
 // attemptsOver says why a job that kept losing its workers is not tried again.
@@ -339,17 +395,24 @@ func (w *Worker) settle(ctx context.Context, claim *Claim, end Finish, files cle
 		files.removeOwn(call, nil)
 	}
 	var no refusal
+	reason, refused := refusedFor(err)
 	switch {
 	case errors.Is(err, ErrLeaseLost) || errors.Is(cause, ErrLeaseLost):
 		return Running, Reason{CodeError, "the lease was lost; another worker goes on"}
 	case errors.Is(cause, errStopping) || (ctx.Err() != nil && cause == context.Canceled):
 		return w.release(call, claim, Release{Uncounted: true})
+	case errors.Is(cause, errTableGone):
+		return w.finish(call, claim, Finish{State: Failed, Outcome: end.Outcome, Reason: Reason{CodeTableGone, "the table was dropped during the job"}})
+	case errors.Is(cause, errJobTooLong):
+		return w.tooLong(call, claim, end)
 	case errors.As(err, &no):
 		state := Refused
 		if no.reason.Code == CodeUnverified {
 			state = Failed
 		}
 		return w.finish(call, claim, Finish{State: state, Reason: no.reason, Outcome: end.Outcome, LookAfter: refusedLookDelay})
+	case refused:
+		return w.finish(call, claim, Finish{State: Refused, Reason: reason, Outcome: end.Outcome, LookAfter: refusedLookDelay})
 	case errors.Is(err, errAllDropped):
 		return w.again(call, claim, Reason{CodeConflict, conflictReasons}, retryDelayMin/5)
 	case fault.Is(err, fault.NoSuchTable) || fault.Is(err, fault.NoSuchNamespace) || fault.Is(err, fault.NoSuchWarehouse):
@@ -357,6 +420,15 @@ func (w *Worker) settle(ctx context.Context, claim *Claim, end Finish, files cle
 	}
 	delay := min(retryDelayMin<<min(claim.Job.Attempts, 10), retryDelayMax)
 	return w.again(call, claim, Reason{CodeError, explain(err)}, delay)
+}
+
+// tooLong ends a job whose time is over, or gives it back when what it did so far stays done.
+func (w *Worker) tooLong(ctx context.Context, claim *Claim, end Finish) (State, Reason) {
+	why := Reason{CodeTooLong, fmt.Sprintf("the job took longer than %s", w.env.deadlines.Job)}
+	if kind, known := rowOf(claim.Job.Kind); known && !kind.needsTable {
+		return w.again(ctx, claim, why, retryDelayMin)
+	}
+	return w.finish(ctx, claim, Finish{State: Failed, Reason: why, Outcome: end.Outcome, LookAfter: refusedLookDelay})
 }
 
 // explain gives people the reason of a failure: the message that was made for them, else the error's own text.

@@ -115,5 +115,8 @@ CREATE INDEX dropped_tables_warehouse ON dropped_tables (warehouse_id, dropped_a
 -- Of a job on a dropped table: where the table was, which decides who may see the job.
 ALTER TABLE jobs ADD COLUMN dropped_from text[];
 
+-- Looks at a table since one came to its end: one that ends its worker again and again must not go on for ever.
+ALTER TABLE table_maintenance ADD COLUMN look_attempts integer NOT NULL DEFAULT 0;
+
 -- +goose Down
 SELECT 1;

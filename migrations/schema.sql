@@ -281,6 +281,7 @@ CREATE TABLE table_maintenance (
     look jsonb NOT NULL DEFAULT '{}'::jsonb,
     checked_at timestamp with time zone,
     updated_at timestamp with time zone NOT NULL,
+    look_attempts integer NOT NULL DEFAULT 0,
     CONSTRAINT table_maintenance_pkey PRIMARY KEY (table_id)
 );
 CREATE INDEX table_maintenance_due ON table_maintenance USING btree (table_id) WHERE ((enabled OR ((settings ->> 'enabled'::text) = 'true'::text)) AND ((dirty_since IS NOT NULL) OR (look_after IS NOT NULL)));

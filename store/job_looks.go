@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"catalogd/catalog"
+	"catalogd/internal/fault"
 	"catalogd/maintenance"
 )
 
@@ -65,6 +68,7 @@ VALUES (@table, @set::jsonb - @remove::text[], now(), now())
 ON CONFLICT (table_id) DO UPDATE
 SET settings = (table_maintenance.settings || EXCLUDED.settings) - @remove::text[],
     dirty_since = coalesce(table_maintenance.dirty_since, EXCLUDED.dirty_since), look_after = NULL, checked_at = NULL,
+    look_attempts = 0,
     updated_at = EXCLUDED.updated_at
 RETURNING settings`
 
@@ -106,7 +110,7 @@ func (s *Store) SaveSettings(ctx context.Context, tableID uuid.UUID, change map[
 // should the looker die.
 const sqlClaimLooks = `
 UPDATE table_maintenance AS m
-SET dirty_since = NULL, look_after = now() + @lease::interval, checked_at = now()
+SET dirty_since = NULL, look_after = now() + @lease::interval, checked_at = now(), look_attempts = m.look_attempts + 1
 FROM (
     SELECT due.table_id FROM table_maintenance AS due
     WHERE (due.enabled OR due.settings->>'enabled' = 'true') AND (due.dirty_since IS NOT NULL OR due.look_after IS NOT NULL)
@@ -117,51 +121,76 @@ FROM (
     LIMIT @limit
     FOR UPDATE SKIP LOCKED) AS due
 WHERE m.table_id = due.table_id
-RETURNING m.table_id`
+RETURNING m.table_id, m.look_attempts`
 
 const sqlForgetLooks = `
-UPDATE table_maintenance SET look_after = NULL WHERE table_id = ANY(@ids::uuid[])`
+UPDATE table_maintenance SET look_after = NULL, look_attempts = 0 WHERE table_id = ANY(@ids::uuid[])`
 
 // ClaimLooks takes tables that are due for a look. Those that are gone are not looked at again.
-func (s *Store) ClaimLooks(ctx context.Context, limit int) ([]maintenance.TableRef, error) {
-	var refs []maintenance.TableRef
+func (s *Store) ClaimLooks(ctx context.Context, limit int) ([]maintenance.LookClaim, error) {
+	var claims []maintenance.LookClaim
 	err := s.InTx(ctx, func(tx pgx.Tx) error {
-		refs = nil
+		claims = nil
 		rows, err := tx.Query(ctx, sqlClaimLooks, pgx.NamedArgs{
 			"limit": limit, "lease": maintenance.LeaseDuration, "spacing": lookSpacing,
 		})
 		if err != nil {
 			return err
 		}
-		ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-		if err != nil || len(ids) == 0 {
+		attempts, ids := map[uuid.UUID]int{}, []uuid.UUID{}
+		var id uuid.UUID
+		var n int
+		if _, err := pgx.ForEachRow(rows, []any{&id, &n}, func() error {
+			attempts[id], ids = n, append(ids, id)
+			return nil
+		}); err != nil || len(ids) == 0 {
 			return err
 		}
-		if refs, err = findTableRefs(ctx, tx, ids); err != nil || len(refs) == len(ids) {
+		refs, err := findTableRefs(ctx, tx, ids)
+		if err != nil {
 			return err
 		}
-		there := map[uuid.UUID]bool{}
 		for _, r := range refs {
-			there[r.ID] = true
+			claims = append(claims, maintenance.LookClaim{TableRef: r, Attempts: attempts[r.ID]})
+			delete(attempts, r.ID)
 		}
-		gone := []uuid.UUID{}
-		for _, id := range ids {
-			if !there[id] {
-				gone = append(gone, id)
-			}
+		if len(attempts) == 0 {
+			return nil
 		}
+		gone := slices.Collect(maps.Keys(attempts))
 		_, err = tx.Exec(ctx, sqlForgetLooks, pgx.NamedArgs{"ids": gone})
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("claim tables to look at: %w", err)
 	}
-	return refs, nil
+	return claims, nil
+}
+
+const sqlExtendLook = `
+UPDATE table_maintenance SET look_after = now() + @lease::interval
+WHERE table_id = @table AND EXISTS (SELECT FROM tables WHERE tables.id = @table)`
+
+// ExtendLook is a look's heartbeat.
+func (s *Store) ExtendLook(ctx context.Context, tableID uuid.UUID) error {
+	err := s.InTx(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, sqlExtendLook, pgx.NamedArgs{"table": tableID, "lease": maintenance.LeaseDuration})
+		if err == nil && tag.RowsAffected() == 0 {
+			err = fault.New(fault.NoSuchTable, "the table was dropped")
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("extend the look at table %s: %w", tableID, err)
+	}
+	return nil
 }
 
 const sqlFinishLook = `
 UPDATE table_maintenance
-SET look = @look, look_after = CASE WHEN @after::interval > interval '0' THEN now() + @after::interval END
+SET look = CASE WHEN @released THEN look ELSE @look::jsonb END,
+    look_attempts = CASE WHEN @released THEN greatest(look_attempts - 1, 0) WHEN @parked THEN look_attempts ELSE 0 END,
+    look_after = CASE WHEN @after::interval > interval '0' THEN now() + @after::interval END
 WHERE table_id = @table`
 
 // FinishLook keeps what a look found.
@@ -171,7 +200,9 @@ func (s *Store) FinishLook(ctx context.Context, tableID uuid.UUID, r maintenance
 		return fmt.Errorf("encode a report: %w", err)
 	}
 	err = s.InTx(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, sqlFinishLook, pgx.NamedArgs{"table": tableID, "look": string(report), "after": r.LookAfter})
+		_, err := tx.Exec(ctx, sqlFinishLook, pgx.NamedArgs{
+			"table": tableID, "look": string(report), "after": r.LookAfter, "parked": r.Parked, "released": r.Released,
+		})
 		return err
 	})
 	if err != nil {

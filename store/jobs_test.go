@@ -332,7 +332,7 @@ func TestSettings_MergeAndMakeDue(t *testing.T) {
 	}
 }
 
-func (b *jobBench) looks() []maintenance.TableRef {
+func (b *jobBench) looks() []maintenance.LookClaim {
 	b.t.Helper()
 	refs, err := b.store.ClaimLooks(b.t.Context(), 10)
 	if err != nil {

@@ -24,9 +24,10 @@ var edges = map[string][]string{
 	"openapi":        {},
 
 	// The worker enters by catalog.Service like everybody else and names its privilege in its table of kinds.
-	"maintenance":        {"catalog", "catalog/commit", "auth", "authz", "vending", "maintenance/layout", "maintenance/zorder", "internal/iceio", "internal/crash"},
-	"maintenance/layout": {"maintenance/zorder", "internal/iceio"},
-	"maintenance/zorder": {},
+	"maintenance":          {"catalog", "catalog/commit", "auth", "authz", "vending", "maintenance/layout", "maintenance/manifest", "maintenance/zorder", "internal/iceio", "internal/crash"},
+	"maintenance/layout":   {"maintenance/zorder", "internal/iceio"},
+	"maintenance/manifest": {},
+	"maintenance/zorder":   {},
 
 	"vending":       {},
 	"vending/s3":    {"vending"},

@@ -43,13 +43,13 @@ func (r *run) copy(ctx context.Context) error {
 	group.SetLimit(r.workers)
 	var done atomic.Int64
 	for i, part := range parts {
-		group.Go(func() error {
+		group.Go(guarded(func() error {
 			w := &copyWorker{run: r, encoder: encoder, groupRows: int(groupRows), done: &done}
 			workers[i] = w
 			var err error
 			files[i], err = w.copyFile(ctx, part)
 			return err
-		})
+		}))
 	}
 	if err := group.Wait(); err != nil {
 		return err

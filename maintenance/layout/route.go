@@ -92,7 +92,7 @@ func (r *router) run(ctx context.Context, tasks []task) (routed, error) {
 	for i, part := range parts {
 		w := newRouteWorker(r, i)
 		workers[i] = w
-		group.Go(func() error { return w.run(ctx, part) })
+		group.Go(guarded(func() error { return w.run(ctx, part) }))
 	}
 	if err := group.Wait(); err != nil {
 		return routed{}, err

@@ -37,7 +37,7 @@ func sampleRows(ctx context.Context, p *plan, tasks []task, workers int, wanted,
 	group.SetLimit(workers)
 	var progress sync.Mutex
 	for t := range tasks {
-		group.Go(func() error {
+		group.Go(guarded(func() error {
 			part := newSample(len(p.cluster))
 			parts[t] = part
 			picker := newPicker(uint64(t), total, wanted)
@@ -51,7 +51,7 @@ func sampleRows(ctx context.Context, p *plan, tasks []task, workers int, wanted,
 					return err
 				})
 			})
-		})
+		}))
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err

@@ -60,11 +60,11 @@ func openSources(ctx context.Context, p *plan, inputs []Input) ([]*source, error
 		}
 		s := &source{Input: input}
 		sources[i] = s
-		group.Go(func() error {
+		group.Go(guarded(func() error {
 			return s.with(ctx, func(r *file.Reader) error {
 				return s.guard(func() error { return s.learn(p, r.MetaData(), len(inputs) <= footersKept) })
 			})
-		})
+		}))
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err

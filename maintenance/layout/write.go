@@ -143,7 +143,7 @@ func (w *unitWriter) writeFiles(ctx context.Context, plans []filePlan, first *fi
 		if i > 0 {
 			fw, n = &fileWorker{unitWriter: w}, int(next.Add(1))
 		}
-		group.Go(func() error {
+		group.Go(guarded(func() error {
 			for ; n < len(plans); n = int(next.Add(1)) {
 				file, err := fw.writeFile(ctx, plans[n])
 				if err != nil {
@@ -152,7 +152,7 @@ func (w *unitWriter) writeFiles(ctx context.Context, plans []filePlan, first *fi
 				files[n], sums[n] = file, fw.checksum
 			}
 			return nil
-		})
+		}))
 	}
 	if err := group.Wait(); err != nil {
 		return err
@@ -206,7 +206,8 @@ func (w *fileWorker) fill(ctx context.Context, out Output, plan filePlan) (Outpu
 		var next chan error
 		if w.ahead && i+1 < len(plan.units) {
 			next = make(chan error, 1)
-			go func() { next <- w.prepare(w.seatOf(i+1), plan.units[i+1], w.order) }()
+			ahead := guarded(func() error { return w.prepare(w.seatOf(i+1), plan.units[i+1], w.order) })
+			go func() { next <- ahead() }()
 		}
 		err := w.writeGroups(ctx, f, at.loaded)
 		if ready = next != nil; ready {
