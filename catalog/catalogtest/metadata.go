@@ -29,6 +29,13 @@ func (m *Metadata) Inject(f Failures) {
 	m.failures, m.calls = f, 0
 }
 
+// Calls tells how many calls there were since the last Inject.
+func (m *Metadata) Calls() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.calls
+}
+
 // call runs fn unless the test wants the call to fail.
 func (m *Metadata) call(ctx context.Context, method string, fn func() error) error {
 	m.mu.Lock()

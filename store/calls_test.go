@@ -1,0 +1,190 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"catalogd/auth"
+	"catalogd/catalog"
+	"catalogd/catalog/catalogtest"
+	"catalogd/catalog/commit"
+	"catalogd/internal/fault"
+	"catalogd/vending"
+)
+
+// calls is the service on Postgres and on an object store that counts its calls, with two tables.
+type calls struct {
+	*catalog.Service
+	store *Store
+	files *catalogtest.Metadata
+}
+
+// objectStore is a provider that vends nothing.
+type objectStore struct{}
+
+func (objectStore) Validate(vending.Profile) error                 { return nil }
+func (objectStore) CanVend(vending.Profile) bool                   { return false }
+func (objectStore) ClientConfig(vending.Profile) map[string]string { return map[string]string{} }
+func (objectStore) Vend(context.Context, vending.Profile, vending.Scope) (vending.Credentials, error) {
+	return vending.Credentials{}, fault.New(fault.Unsupported, "no credentials here")
+}
+
+var callsCaller = catalog.Caller{Principal: auth.MaintenancePrincipal(), RequestID: "calls"}
+
+func newCalls(t *testing.T, s *Store) *calls {
+	t.Helper()
+	c := &calls{store: s, files: catalogtest.NewMetadata()}
+	c.Service = c.server()
+	w := catalog.Warehouse{
+		ID: uuid.New(), Name: "w", Location: "s3://bucket/w", Storage: vending.Profile{StorageType: "S3", AllowedLocations: []string{"s3://bucket/w"}},
+	}
+	if err := s.CreateWarehouse(t.Context(), w, catalog.Fact{ID: uuid.New(), At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.CreateNamespace(t.Context(), callsCaller, "w", catalog.Namespace{"a"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"t", "u"} {
+		body, err := commit.DecodeCreate([]byte(fmt.Sprintf(
+			`{"name":%q,"schema":{"type":"struct","fields":[{"id":1,"name":"id","type":"long","required":false}]}}`, name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.CreateTable(t.Context(), callsCaller, catalog.CreateTableRequest{Warehouse: "w", Namespace: catalog.Namespace{"a"}, Body: body}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// server is another server's service on the same database and object store.
+func (c *calls) server() *catalog.Service {
+	return catalog.New(catalog.Config{
+		Store: c.store, Admin: c.store, Metadata: c.files, Providers: map[string]vending.Provider{"S3": objectStore{}},
+	})
+}
+
+func ident(name string) catalog.Identifier {
+	return catalog.Identifier{Namespace: catalog.Namespace{"a"}, Name: name}
+}
+
+func (c *calls) load(name string, tags ...string) (catalog.LoadedTable, error) {
+	return c.LoadTable(context.Background(), callsCaller, catalog.LoadTableRequest{Warehouse: "w", Ident: ident(name), IfNoneMatch: tags})
+}
+
+// counted gives the calls that fn made.
+func (c *calls) counted(fn func()) (roundTrips, objectCalls int64) {
+	c.files.Inject(nil)
+	before := c.store.RoundTrips()
+	fn()
+	return c.store.RoundTrips() - before, int64(c.files.Calls())
+}
+
+func TestField_C196_WarmRequestsAskOnceAndReadNothing(t *testing.T) {
+	c := newCalls(t, openStore(t))
+	loaded, err := c.load("t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := map[string]func() error{
+		"load": func() error { _, err := c.load("t"); return err },
+		"refs": func() error {
+			_, err := c.LoadTable(t.Context(), callsCaller, catalog.LoadTableRequest{Warehouse: "w", Ident: ident("t"), Snapshots: catalog.SnapshotsRefs})
+			return err
+		},
+		"HEAD": func() error { return c.TableExists(t.Context(), callsCaller, "w", ident("t")) },
+		"304": func() error {
+			got, err := c.load("t", loaded.ETag)
+			if err == nil && !got.NotModified {
+				t.Error("not answered as unchanged")
+			}
+			return err
+		},
+		"404": func() error {
+			_, err := c.load("nothing")
+			if !fault.Is(err, fault.NoSuchTable) {
+				return fmt.Errorf("a missing table: %w", err)
+			}
+			return nil
+		},
+		"404 of a namespace": func() error {
+			_, err := c.LoadNamespace(t.Context(), callsCaller, "w", catalog.Namespace{"nothing"})
+			if !fault.Is(err, fault.NoSuchNamespace) {
+				return fmt.Errorf("a missing namespace: %w", err)
+			}
+			return nil
+		},
+	}
+	const together = 200
+	for name, request := range requests {
+		for warm := range 3 {
+			trips, objects := c.counted(func() {
+				if err := request(); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			})
+			if warm > 0 && (trips != 1 || objects != 0) {
+				t.Errorf("%s: %d round trips and %d calls of the object store", name, trips, objects)
+			}
+		}
+		trips, objects := c.counted(func() {
+			var all sync.WaitGroup
+			for range together {
+				all.Go(func() {
+					if err := request(); err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+				})
+			}
+			all.Wait()
+		})
+		if trips >= together || objects != 0 {
+			t.Errorf("%d times %s: %d round trips and %d calls of the object store", together, name, trips, objects)
+		}
+	}
+}
+
+// A server that has just started reads the copy beside the pointer and not the file.
+func TestField_C066_AColdServerReadsNoFile(t *testing.T) {
+	c := newCalls(t, openStore(t))
+	warm, err := c.load("t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Service = c.server()
+	trips, objects := c.counted(func() {
+		cold, err := c.load("t")
+		if err != nil || string(cold.Metadata) != string(warm.Metadata) || cold.ETag != warm.ETag {
+			t.Errorf("another answer: %s, %v", cold.Metadata, err)
+		}
+	})
+	if trips > 3 || objects != 0 { // the lookup, the copy, and its statement's preparation
+		t.Errorf("%d round trips and %d calls of the object store", trips, objects)
+	}
+}
+
+// A commit is a lookup, one batch that begins with BEGIN, and COMMIT.
+func TestCommit_MakesThreeRoundTrips(t *testing.T) {
+	c := newCalls(t, openStore(t))
+	change := func(n int) {
+		r, err := commit.DecodeRequest([]byte(fmt.Sprintf(`{"requirements":[],"updates":[{"action":"set-properties","updates":{"n":"%d"}}]}`, n)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.CommitTable(t.Context(), callsCaller, catalog.CommitTableRequest{Warehouse: "w", Ident: ident("t"), Change: r}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range 4 {
+		change(n)
+	}
+	trips, objects := c.counted(func() { change(9) })
+	if trips != 3 || objects != 1 {
+		t.Errorf("%d round trips and %d calls of the object store", trips, objects)
+	}
+}

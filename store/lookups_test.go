@@ -1,0 +1,185 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// gatedFetch is a database that answers when the test lets it.
+type gatedFetch struct {
+	mu      sync.Mutex
+	sent    []int // members of each statement
+	gate    chan error
+	stopped int
+}
+
+func (g *gatedFetch) fetch(ctx context.Context, wanted []tableWanted) ([]tableFound, error) {
+	g.mu.Lock()
+	g.sent = append(g.sent, len(wanted))
+	g.mu.Unlock()
+	select {
+	case err := <-g.gate:
+		found := make([]tableFound, len(wanted))
+		for i, w := range wanted {
+			found[i].epoch = int64(len(w.name))
+		}
+		return found, err
+	case <-ctx.Done():
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.stopped++
+		return nil, ctx.Err()
+	}
+}
+
+func newGated() (*gatedFetch, *lookups) {
+	g := &gatedFetch{gate: make(chan error)}
+	return g, newLookups(g.fetch)
+}
+
+func TestLookups_ManyShareFewStatements(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, l := newGated()
+		defer l.close()
+		var all sync.WaitGroup
+		for i := range 64 {
+			name := "t" + strconv.Itoa(i)
+			all.Go(func() {
+				found, err := l.find(t.Context(), tableWanted{name: name})
+				if err != nil || found.epoch != int64(len(name)) {
+					t.Errorf("%s: somebody else's answer %+v, %v", name, found, err)
+				}
+			})
+			synctest.Wait() // each comes while the first two statements are under way
+		}
+		for range 3 {
+			g.gate <- nil
+			synctest.Wait()
+		}
+		all.Wait()
+		if len(g.sent) != 3 || g.sent[0] != 1 || g.sent[1] != 1 || g.sent[2] != 62 {
+			t.Errorf("statements of %v members", g.sent)
+		}
+	})
+}
+
+// A statement that began before somebody came may not see what he knows to be committed.
+func TestLookups_NobodyJoinsAStatementUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, l := newGated()
+		defer l.close()
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() { _, _ = l.find(t.Context(), tableWanted{name: "t"}) })
+			synctest.Wait()
+		}
+		if len(g.sent) != 2 {
+			t.Fatalf("statements of %v members", g.sent)
+		}
+		g.gate <- nil
+		synctest.Wait()
+		if len(g.sent) != 3 || g.sent[2] != 1 {
+			t.Fatalf("statements of %v members", g.sent)
+		}
+		g.gate <- nil
+		g.gate <- nil
+		all.Wait()
+	})
+}
+
+func TestLookups_AStatementHasABound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, l := newGated()
+		defer l.close()
+		var all sync.WaitGroup
+		for range lookupBatchesMax + 2*lookupMembersMax + 1 {
+			all.Go(func() { _, _ = l.find(t.Context(), tableWanted{name: "t"}) })
+			synctest.Wait()
+		}
+		for range lookupBatchesMax + 3 {
+			g.gate <- nil
+			synctest.Wait()
+		}
+		all.Wait()
+		for i, n := range g.sent {
+			if n > lookupMembersMax {
+				t.Errorf("statement %d has %d members", i, n)
+			}
+		}
+	})
+}
+
+func TestLookups_WhoLeavesIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, l := newGated()
+		defer l.close()
+		underWay, endUnderWay := context.WithCancel(t.Context())
+		waiting, endWaiting := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for i := range 10 { // two are under way alone, eight wait
+			ctx := waiting
+			if i < 2 {
+				ctx = underWay
+			}
+			all.Go(func() {
+				if _, err := l.find(ctx, tableWanted{name: "t"}); !errors.Is(err, context.Canceled) {
+					t.Errorf("got %v", err)
+				}
+			})
+			synctest.Wait()
+		}
+		endWaiting()
+		synctest.Wait()
+		endUnderWay()
+		all.Wait()
+		synctest.Wait()
+		if g.stopped != 2 || len(g.sent) != 2 || len(l.waiting) != 0 || l.batches != 0 {
+			t.Errorf("%d statements were ended, %v sent, %d wait, %d are under way", g.stopped, g.sent, len(l.waiting), l.batches)
+		}
+	})
+}
+
+func TestLookups_AFailureIsToldToAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, l := newGated()
+		broken := errors.New("broken")
+		var all sync.WaitGroup
+		for range 6 {
+			all.Go(func() {
+				if _, err := l.find(t.Context(), tableWanted{name: "t"}); !errors.Is(err, broken) {
+					t.Errorf("got %v", err)
+				}
+			})
+			synctest.Wait()
+		}
+		for range 3 {
+			g.gate <- broken
+			synctest.Wait()
+		}
+		all.Wait()
+		l.close()
+		if _, err := l.find(t.Context(), tableWanted{name: "t"}); err == nil {
+			t.Error("an answer after the end")
+		}
+	})
+}
+
+// TestResolve_AsksAloneWhenTheSharedStatementFails breaks each shared statement: the answers must not show it.
+func TestResolve_AsksAloneWhenTheSharedStatementFails(t *testing.T) {
+	s := openStore(t)
+	made := newCalls(t, s)
+	s.lookups.fetch = func(context.Context, []tableWanted) ([]tableFound, error) { return nil, errors.New("broken") }
+	before := s.RoundTrips()
+	for range 3 {
+		if _, err := made.load("t"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.RoundTrips() - before; got != 3 {
+		t.Errorf("%d round trips", got)
+	}
+}
