@@ -175,6 +175,7 @@ func (a *app) wire(ctx context.Context, ring *auth.Ring) error {
 	a.files = iceio.New(iceio.Config{Providers: providers})
 	a.service = catalog.New(catalog.Config{
 		Store: a.store, Admin: a.store, Metadata: a.files, Providers: providers, Secrets: a.secrets, Log: a.log,
+		MetadataCacheBytes: int(a.config.Cache.Metadata),
 	})
 	a.worker = maintenance.New(maintenance.Config{
 		Store: a.store, Tables: a.service, OpenFiles: a.openFiles,

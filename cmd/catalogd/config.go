@@ -26,6 +26,7 @@ type Config struct {
 	Tokens      TokensConfig
 	Maintenance MaintenanceConfig
 	Storage     StorageConfig
+	Cache       CacheConfig
 	Log         LogConfig
 	Shutdown    ShutdownConfig
 
@@ -51,6 +52,11 @@ type SecretsConfig struct {
 // TokensConfig is about access tokens.
 type TokensConfig struct {
 	TTL time.Duration
+}
+
+// CacheConfig bounds what is kept in memory.
+type CacheConfig struct {
+	Metadata int64 // bytes of metadata documents
 }
 
 // MaintenanceConfig is about the worker.
@@ -83,6 +89,8 @@ const (
 	tokenTTLMax        = 24 * time.Hour
 	databaseConnsMin   = 2
 	databaseConnsMax   = 1000
+	metadataCacheMin   = 1 << 20
+	metadataCacheMax   = 64 << 30
 	workerMemoryMin    = 64 << 20
 	shutdownGraceMax   = 10 * time.Minute
 	secretFileBytesMax = 64 << 10
@@ -96,6 +104,7 @@ func defaultConfig() Config {
 		Database:    DatabaseConfig{MaxConns: 16},
 		Tokens:      TokensConfig{TTL: time.Hour},
 		Maintenance: MaintenanceConfig{Embedded: true, Memory: layout.MemoryBytesDefault},
+		Cache:       CacheConfig{Metadata: 64 << 20},
 		Log:         LogConfig{Level: slog.LevelInfo, Format: "json"},
 		Shutdown:    ShutdownConfig{Grace: 30 * time.Second},
 		sources:     map[string]string{},
@@ -141,6 +150,9 @@ func (c *Config) validate() error {
 	}
 	if c.Maintenance.Memory < workerMemoryMin {
 		add("maintenance.memory", fmt.Sprintf("%d bytes are too few", c.Maintenance.Memory), "give 64MiB at least")
+	}
+	if c.Cache.Metadata < metadataCacheMin || c.Cache.Metadata > metadataCacheMax {
+		add("cache.metadata", formatBytes(c.Cache.Metadata)+" is outside 1MiB to 64GiB", "")
 	}
 	if c.Log.Format != "json" && c.Log.Format != "text" {
 		add("log.format", fmt.Sprintf("%q is neither json nor text", c.Log.Format), "")

@@ -21,7 +21,7 @@ func TestSettings_PrecedenceHoldsForEveryKey(t *testing.T) {
 			return []string{"debug", "warn", "error"}
 		case s.key == "log.format":
 			return []string{"json", "text", "json"}
-		case s.key == "maintenance.memory":
+		case s.key == "maintenance.memory" || s.key == "cache.metadata":
 			return []string{"64MiB", "65MiB", "1GiB"}
 		case s.number:
 			return []string{"20", "21", "22"}

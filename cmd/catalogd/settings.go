@@ -44,6 +44,7 @@ var settings = []setting{
 	size("maintenance.memory", "memory of a compaction, for example 192MiB", func(c *Config) *int64 { return &c.Maintenance.Memory }),
 	text("maintenance.scratch", "folder of the worker's temporary files", func(c *Config) *string { return &c.Maintenance.Scratch }),
 	toggle("storage.allow_file", "warehouses may be folders of the server's own disk", func(c *Config) *bool { return &c.Storage.AllowFile }),
+	size("cache.metadata", "memory for tables' metadata, for example 64MiB", func(c *Config) *int64 { return &c.Cache.Metadata }),
 	level("log.level", "debug, info, warn or error", func(c *Config) *slog.Level { return &c.Log.Level }),
 	text("log.format", "json or text", func(c *Config) *string { return &c.Log.Format }),
 	seconds("shutdown.grace", "seconds that requests and jobs may go on after SIGTERM", func(c *Config) *time.Duration { return &c.Shutdown.Grace }),
