@@ -111,14 +111,14 @@ func once[T any](
 		return none, fmt.Errorf("look for an earlier request with this Idempotency-Key: %w", err)
 	}
 	if kept != nil {
-		return answerKept(c, *kept, replay)
+		return answerKept(ctx, s, c, *kept, replay)
 	}
 	answer, left, err := run()
 	if err == nil && left == nil {
 		return answer, nil
 	}
 	if kept = s.afterwards(ctx, c, left, err); kept != nil {
-		return answerKept(c, *kept, replay)
+		return answerKept(ctx, s, c, *kept, replay)
 	}
 	return answer, err
 }
@@ -149,13 +149,18 @@ func (s *Service) afterwards(ctx context.Context, c Caller, left *Outcome, faile
 	return kept
 }
 
-func answerKept[T any](c Caller, kept KeptOutcome, replay func(Outcome) (T, error)) (T, error) {
+func answerKept[T any](ctx context.Context, s *Service, c Caller, kept KeptOutcome, replay func(Outcome) (T, error)) (T, error) {
 	var none T
 	if kept.Key.Operation != c.Key.Operation || kept.Key.Hash != c.Key.Hash {
 		return none, fault.New(fault.Unprocessable, "the Idempotency-Key %s belongs to another request (%s): a key may be sent again "+
 			"with the same request only", c.Key.ID, kept.Key.Operation)
 	}
 	if kept.Outcome.Refusal != "" {
+		if !c.isSystem() { // whose principal has no row
+			if _, err := s.resolveRoot(ctx, c); err != nil { // it was deleted after its token was made
+				return none, err
+			}
+		}
 		return none, fault.New(kept.Outcome.Refusal, "%s", kept.Outcome.Message)
 	}
 	return replay(kept.Outcome)

@@ -147,6 +147,18 @@ func TestField_C090_ReplaysAskForRights(t *testing.T) {
 	if a := l.as("maker").keyed(t, key, "POST", target, createBody("mine")); a.status != 403 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
+	refused := uuid.New()
+	if a := l.keyed(t, refused, "POST", target, createBody("t")); a.status != 409 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	if err := l.store.DropPrincipal(t.Context(), idOf("ann"), fact("drop-principal")); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []uuid.UUID{key, refused} {
+		if a := l.keyed(t, k, "POST", target, createBody("t")); a.status != 401 {
+			t.Errorf("a principal that was deleted: %d %s", a.status, a.body)
+		}
+	}
 }
 
 // Requests of one key at the same time: one runs, the others wait for it and are answered alike.
