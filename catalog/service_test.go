@@ -439,7 +439,7 @@ func TestField_Z13_LostAnswerIsSettled(t *testing.T) {
 	}
 }
 
-func TestCommit_UnknownForGoodDeletesNothing(t *testing.T) {
+func TestField_C259_UnknownForGoodDeletesNothing(t *testing.T) {
 	for _, applied := range []bool{true, false} {
 		b := newBench(t)
 		table := b.mustCreate("t")

@@ -264,7 +264,7 @@ func (tt *testTable) lineage() map[int64][2]int64 {
 }
 
 // Rows of format version 3 keep their ids and the sequence number of their last change, run after run.
-func TestShapes_RowLineage(t *testing.T) {
+func TestField_C181_RowLineageSurvives(t *testing.T) {
 	b := newBench(t)
 	tt, want := twoPartitions(b, tableOptions{properties: map[string]string{"format-version": "3"}})
 	lineage := tt.lineage()
@@ -296,7 +296,7 @@ func TestShapes_RowLineage(t *testing.T) {
 }
 
 // A table that was upgraded to version 3 has rows without ids until somebody writes to it.
-func TestShapes_RowLineageAfterAnUpgrade(t *testing.T) {
+func TestField_C177_LineageBeginsAfterAnUpgrade(t *testing.T) {
 	b := newBench(t)
 	tt, want := twoPartitions(b, tableOptions{})
 	tt.transact("upgrade", func(tx *table.Transaction) error { return tx.UpgradeFormatVersion(3) })

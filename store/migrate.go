@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -29,6 +31,14 @@ const (
 	migrationLockAttemptsMax   = 600
 )
 
+// A step waits for the locks of its tables no longer than this, because everybody who comes later waits behind it. Then it
+// steps back, lets them through and tries again.
+const (
+	migrationLockMillisMax = "3000"
+	migrationPause         = time.Second
+	migrationTriesMax      = 120
+)
+
 const sqlSchemaExists = `SELECT to_regnamespace('catalogd') IS NOT NULL`
 
 // The lock keeps two servers from making the schema at once, which IF NOT EXISTS does not.
@@ -38,15 +48,39 @@ const sqlCreateSchema = `CREATE SCHEMA IF NOT EXISTS catalogd`
 
 // Migrate brings the database to the newest schema. Several servers may do so at once; one does the work. The URL
 // must lead to Postgres itself and not through a transaction pooler.
-func Migrate(ctx context.Context, url string) error {
+func Migrate(ctx context.Context, url string) error { return migrateTo(ctx, url, migrations.Latest()) }
+
+func migrateTo(ctx context.Context, url string, version int64) error {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		return fault.New(fault.Internal, "database.direct_url or database.url is not a usable Postgres connection string")
 	}
 	config.RuntimeParams["search_path"] = schemaName
 	config.RuntimeParams["application_name"] = "catalogd migrate"
+	config.RuntimeParams["lock_timeout"] = migrationLockMillisMax
 	db := stdlib.OpenDB(*config)
 	defer db.Close()
+	for try := 1; ; try++ {
+		err := migrateOnce(ctx, db, version)
+		if !lockedOut(err) || try == migrationTriesMax {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(migrationPause):
+		}
+	}
+}
+
+// lockedOut tells that somebody holds a lock which a step needs. The step was rolled back.
+func lockedOut(err error) bool {
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && refused.Code == stateLockNotAvailable
+}
+
+// migrateOnce takes all steps that are left. One that was interrupted has left nothing and is taken again.
+func migrateOnce(ctx context.Context, db *sql.DB, version int64) error {
 	if err := createSchema(ctx, db); err != nil {
 		return fmt.Errorf("create the schema %s: %w", schemaName, translate(err))
 	}
@@ -60,7 +94,7 @@ func Migrate(ctx context.Context, url string) error {
 	if err != nil {
 		return fmt.Errorf("read the migrations: %w", err)
 	}
-	if _, err := provider.Up(ctx); err != nil {
+	if _, err := provider.UpTo(ctx, version); err != nil {
 		return fmt.Errorf("migrate the database: %w", translate(err))
 	}
 	return nil

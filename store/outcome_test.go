@@ -77,7 +77,7 @@ func (b *outcomeBench) commit(t *testing.T, change catalog.PointerChange) error 
 	return b.far.CommitPointers(t.Context(), []catalog.PointerChange{change}, catalog.Fence{})
 }
 
-func TestCommitPointers_AnswerLostAfterTheCommit(t *testing.T) {
+func TestField_C246_AnswerLostAfterTheCommit(t *testing.T) {
 	b := newOutcomeBench(t)
 	change := b.swap()
 	b.proxy.atNextCommit(loseAnswer)
@@ -94,7 +94,7 @@ func TestCommitPointers_AnswerLostAfterTheCommit(t *testing.T) {
 	}
 }
 
-func TestCommitPointers_CommitLostOnItsWay(t *testing.T) {
+func TestField_C246_CommitLostOnItsWay(t *testing.T) {
 	b := newOutcomeBench(t)
 	change := b.swap()
 	b.proxy.atNextCommit(loseRequest)

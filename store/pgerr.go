@@ -19,6 +19,7 @@ const (
 	stateForeignKeyViolation  = "23503"
 	stateSerializationFailure = "40001"
 	stateDeadlock             = "40P01"
+	stateLockNotAvailable     = "55P03"
 	stateBadText              = "22021" // U+0000 or broken UTF-8 in a text
 	stateBadJSONText          = "22P05" // \u0000 in a JSON document
 	stateLimitExceeded        = "54000" // an index row that is too long, for one

@@ -131,8 +131,8 @@ func dumpSchema(t *testing.T, connection *pgx.Conn) string {
 	return out.String()
 }
 
-// TestMigrate_ManyAtOnce starts several servers on one empty database.
-func TestMigrate_ManyAtOnce(t *testing.T) {
+// Several servers start on one empty database at once: one takes the steps, the others wait for it.
+func TestField_C249_ManyMigrateAtOnce(t *testing.T) {
 	url := pgtest.EmptyDatabase(t)
 	var group sync.WaitGroup
 	for range 4 {
@@ -156,6 +156,42 @@ func TestMigrate_ManyAtOnce(t *testing.T) {
 	}
 	if err := Migrate(t.Context(), url); err != nil {
 		t.Errorf("migrate what is migrated: %v", err)
+	}
+}
+
+// A long read holds a lock that a step needs. Whoever comes after the step is not held up behind it for long, and when
+// the read has ended, the step is taken.
+func TestField_C249_AStepThatMustWaitLetsOthersThrough(t *testing.T) {
+	url := pgtest.EmptyDatabase(t)
+	if err := migrateTo(t.Context(), url, 1); err != nil {
+		t.Fatal(err)
+	}
+	reader := connect(t, url)
+	if _, err := reader.Exec(t.Context(), "BEGIN; SELECT id FROM tables"); err != nil {
+		t.Fatal(err)
+	}
+	migrated := make(chan error, 1)
+	go func() { migrated <- Migrate(t.Context(), url) }()
+	other := connect(t, url)
+	for waited := false; !waited; { // until the step stands in the queue for the lock
+		if err := other.QueryRow(t.Context(), "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND locktype = 'relation'").Scan(&waited); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var n int
+	if err := other.QueryRow(t.Context(), "SELECT count(*) FROM tables").Scan(&n); err != nil {
+		t.Errorf("a read behind the step: %v", err)
+	}
+	select {
+	case err := <-migrated:
+		t.Fatalf("the step was taken beside the read: %v", err)
+	default:
+	}
+	if _, err := reader.Exec(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-migrated; err != nil {
+		t.Errorf("after the read: %v", err)
 	}
 }
 

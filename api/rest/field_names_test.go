@@ -3,6 +3,10 @@ package rest
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"strings"
 	"testing"
@@ -253,6 +257,73 @@ func TestField_C053_WalksEnd(t *testing.T) {
 		}
 		if seen != 12 || pages != (12+size-1)/size {
 			t.Errorf("by %d: %d namespaces in %d pages", size, seen, pages)
+		}
+	}
+}
+
+// A proxy that decodes the path and escapes it again in its own way, and one that shows the catalog below another path,
+// pass all names; a separator that arrives decoded is no request at all, and says so.
+func TestField_C252_BehindProxies(t *testing.T) {
+	l := newLake(t)
+	l.mustCreateNamespace(t, "a")
+	l.mustCreateNamespace(t, "a", "b/c d")
+	behind, err := url.Parse(l.server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxies := map[string]*httputil.ReverseProxy{
+		"as it came": {Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(behind) }},
+		"escaped again": {Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(behind)
+			path := strings.NewReplacer("%1F", "%1f", "%2F", "%2f", "-", "%2D").Replace(r.In.URL.EscapedPath())
+			r.Out.URL.Path, r.Out.URL.RawPath = r.In.URL.Path, path
+		}},
+		"below another path": {Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(behind)
+			r.Out.URL.Path, r.Out.URL.RawPath = "/polaris/api/catalog"+r.In.URL.Path, "/polaris/api/catalog"+r.In.URL.EscapedPath()
+		}},
+	}
+	for name, proxy := range proxies {
+		front := httptest.NewServer(proxy)
+		t.Cleanup(front.Close)
+		d := &door{server: front, bearer: l.bearer, log: l.log}
+		nested := namespacesOfLake + "/" + segment("a\x1fb/c d") + "/tables"
+		for _, table := range []string{"t", "x/y", "x-y", "x+y", "x y", "50%", "%2F", "日本", "tables"} {
+			if a := d.send(t, "POST", nested, createBody(table)); a.status != 200 {
+				t.Fatalf("%s: create %q: %d %s", name, table, a.status, a.body)
+			}
+			d.expect(t, "GET", nested+"/"+segment(table), "", 200, "")
+			d.expect(t, "DELETE", nested+"/"+java(table), "", 204, "")
+		}
+	}
+	connection, err := net.Dial("tcp", behind.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	if _, err := connection.Write([]byte("GET /v1/lake/namespaces/a\x1fb HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if raw, err := io.ReadAll(connection); err != nil || !strings.HasPrefix(string(raw), "HTTP/1.1 400 ") {
+		t.Errorf("a decoded separator: %v %.80s", err, raw)
+	}
+}
+
+// C085: clients take the file system from the locations in answers, never from the warehouse's name.
+func TestField_C085_LocationsAreAbsolute(t *testing.T) {
+	l := newLake(t)
+	l.mustCreateNamespace(t, "a")
+	l.addVendingWarehouse(t, "vends")
+	for _, warehouse := range []string{"lake", "vends"} {
+		base := strings.Replace(namespacesOfLake, "lake", warehouse, 1)
+		l.send(t, "POST", base, `{"namespace":["a"]}`)
+		made := l.send(t, "POST", base+"/a/tables", createBody("t")).json()
+		metadata, _ := made["metadata"].(map[string]any)
+		for _, location := range []any{made["metadata-location"], metadata["location"]} {
+			text, _ := location.(string)
+			if u, err := url.Parse(text); err != nil || !u.IsAbs() || !strings.HasPrefix(u.Path, "/") {
+				t.Errorf("%s: %q is no absolute location", warehouse, text)
+			}
 		}
 	}
 }
