@@ -146,11 +146,11 @@ func (s *Service) planCommit(ctx context.Context, c Caller, warehouse string, id
 	}
 	n := need{"commit-table", id.String(), authz.TableReadProperties}
 	res, err := s.resolveTable(ctx, c, warehouse, id, n)
-	if err != nil {
-		return plan[*commit.Document]{}, err
+	if err == nil {
+		err = s.authorizeUpdates(ctx, c, res, id, r)
 	}
-	if err := s.authorizeUpdates(ctx, c, res, id, r); err != nil {
-		return plan[*commit.Document]{}, err
+	if err != nil {
+		return plan[*commit.Document]{}, s.unlessHeld(ctx, res, r, err)
 	}
 	if err := checkProperties(r.NewProperties()); err != nil {
 		return plan[*commit.Document]{}, err
@@ -186,6 +186,25 @@ func (s *Service) planCommit(ctx context.Context, c Caller, warehouse string, id
 	stands.work.change.Outdated = outdated(base, next)
 	stands.document = next
 	return stands, nil
+}
+
+// unlessHeld is the refusal of a commit for want of rights, but for the repeat of one that landed while they were there: a
+// clean refusal would make its client delete files of the table. Who knows the snapshot's files has brought them.
+func (s *Service) unlessHeld(ctx context.Context, res Resolution, r commit.Request, refused error) error {
+	if !fault.Is(refused, fault.Forbidden) || res.Table == nil || !r.AddsSnapshots() {
+		return refused
+	}
+	base, err := s.document(ctx, *res.Warehouse, *res.Table)
+	if err != nil || !commit.Held(base, r) {
+		return refused
+	}
+	return landedBefore(refused)
+}
+
+// landedBefore is a refusal that must not read as one.
+func landedBefore(refused error) error {
+	return fault.Wrap(fault.CommitUnknown, refused, "the commit landed before, and now you may not see what it made: nothing was changed or deleted; %s",
+		fault.Message(refused))
 }
 
 // repeated judges a commit whose snapshots are all in the table. Nil: it has landed whole, and its repeat is answered as

@@ -168,3 +168,18 @@ func TestLocations_TheNamespacesFolderStaysOpen(t *testing.T) {
 		}
 	}
 }
+
+// Whose rights ended after the commit had landed is not refused cleanly: the client would delete files of the table.
+func TestCommit_RepeatAfterARevokeIsUnknown(t *testing.T) {
+	b := newBench(t)
+	table := b.mustCreate("t")
+	if err := b.commitAs(system, "t", b.appendTo(table, 7)); err != nil {
+		t.Fatal(err)
+	}
+	for name, privilege := range map[string]authz.Privilege{"reader": authz.TableReadData, "stranger": authz.TableCreate} {
+		revoked := b.principal(name, privilege, "")
+		wantKind(t, b.commitAs(revoked, "t", b.appendTo(table, 7)), fault.CommitUnknown)
+		wantKind(t, b.commitAs(revoked, "t", b.appendTo(table, 8)), fault.Forbidden)
+		wantKind(t, b.commitAs(revoked, "t", b.properties(`"a":"b"`)), fault.Forbidden)
+	}
+}

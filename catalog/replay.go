@@ -77,6 +77,9 @@ func (s *Service) replayCommit(ctx context.Context, c Caller, r CommitTableReque
 		n.wanted = authz.TableCreate
 	}
 	made, err := replayMade(ctx, s, c, KindTable, r.Warehouse, r.Ident, n, o, commit.Parse)
+	if fault.Is(err, fault.Forbidden) {
+		err = landedBefore(err)
+	}
 	if err != nil {
 		return LoadedTable{}, err
 	}
