@@ -165,7 +165,10 @@ func logRequest(log *slog.Logger, r *http.Request, e *event, status int, bytes i
 	if e.notice != "" {
 		attrs = append(attrs, slog.String("stack", e.notice))
 	}
-	log.LogAttrs(context.WithoutCancel(r.Context()), level, "request", attrs...)
+	// Not by LogAttrs: it looks up from where it was called, which is always here.
+	line := slog.NewRecord(time.Now(), level, "request", 0)
+	line.AddAttrs(attrs...)
+	_ = log.Handler().Handle(context.WithoutCancel(r.Context()), line) // whoever cannot write a log cannot write that either
 }
 
 // levelOf: engines probe for names that are not there all day long, so misses are not news.

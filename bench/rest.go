@@ -75,7 +75,7 @@ func measureREST() ([]figure, error) {
 		return nil, err
 	}
 	defer b.database.Close(context.Background())
-	for _, step := range []func() error{b.idle, b.fill, b.reads, b.commits, b.memory} {
+	for _, step := range []func() error{b.idle, b.prepare, b.fill, b.reads, b.commits, b.memory} {
 		if err := step(); err != nil {
 			return nil, err
 		}

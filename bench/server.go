@@ -45,7 +45,7 @@ type server struct {
 
 var serveLine = regexp.MustCompile(`^catalogd ready on http://(\S+) in`)
 
-// startServer brings everything up: schema, root, two warehouses with one namespace each.
+// startServer brings the processes up, and makes schema and root.
 func startServer(dir string) (*server, error) {
 	s := &server{dir: dir}
 	var err error
@@ -72,10 +72,7 @@ func startServer(dir string) (*server, error) {
 			return s, fmt.Errorf("catalogd %s: %w\n%s", command, err, out)
 		}
 	}
-	if err := s.serve(environment); err != nil {
-		return s, err
-	}
-	return s, s.prepare()
+	return s, s.serve(environment)
 }
 
 func (s *server) serve(environment []string) error {
@@ -124,6 +121,7 @@ func (s *server) close() {
 	}
 }
 
+// prepare signs in and makes two warehouses of two namespaces each.
 func (s *server) prepare() error {
 	id, secret, _ := strings.Cut(rootCredential, ":")
 	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {id}, "client_secret": {secret}, "scope": {"PRINCIPAL_ROLE:ALL"}}
