@@ -152,4 +152,3 @@ func discardChunks(in *bufio.Reader) (size int, err error) {
 		}
 	}
 }
-
