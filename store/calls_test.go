@@ -14,6 +14,7 @@ import (
 	"catalogd/catalog/catalogtest"
 	"catalogd/catalog/commit"
 	"catalogd/internal/fault"
+	"catalogd/internal/pgserver/pgtest"
 	"catalogd/vending"
 )
 
@@ -186,5 +187,42 @@ func TestCommit_MakesThreeRoundTrips(t *testing.T) {
 	trips, objects := c.counted(func() { change(9) })
 	if trips != 3 || objects != 1 {
 		t.Errorf("%d round trips and %d calls of the object store", trips, objects)
+	}
+}
+
+// Planning costs more than running, so the statements that run all day must not be planned anew each time.
+func TestHotStatements_AreNotPlannedAnew(t *testing.T) {
+	s := openAt(t, Config{URL: pgtest.Database(t), MaxConns: 1})
+	c := newCalls(t, s)
+	for i := range 40 {
+		wanted := make([]tableWanted, 1+i%7)
+		for j := range wanted {
+			wanted[j] = tableWanted{namespace: uuid.NewString(), name: "t", grants: i%2 == 0}
+		}
+		if _, err := s.findTables(t.Context(), wanted); err != nil {
+			t.Fatal(err)
+		}
+		r, err := commit.DecodeRequest([]byte(fmt.Sprintf(`{"requirements":[],"updates":[{"action":"set-properties","updates":{"n":"%d"}}]}`, i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.CommitTable(t.Context(), callsCaller, catalog.CommitTableRequest{Warehouse: "w", Ident: ident("t"), Change: r}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := s.pool.Query(t.Context(), `SELECT left(statement, 60), generic_plans, custom_plans FROM pg_prepared_statements`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var text string
+		var generic, custom int
+		if err := rows.Scan(&text, &generic, &custom); err != nil {
+			t.Fatal(err)
+		}
+		if custom > 5 {
+			t.Errorf("%q: planned once for %d runs, anew for %d", text, generic, custom)
+		}
 	}
 }

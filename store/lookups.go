@@ -29,13 +29,14 @@ const (
 )
 
 // sqlFindTables reads the epoch and one row for each member. The subqueries make the database look each name up by the
-// index, whatever it guesses about their number.
+// index, whatever it guesses about their number; the arrays are subqueries so that it does not guess anew, and plan anew,
+// for each number of members.
 const sqlFindTables = `
 SELECT wanted.n, access_epoch.value,
        t.id, t.namespace_id, t.kind, t.name, t.table_uuid, t.location, t.metadata_location, t.format_version, t.version,
        g.grants
 FROM access_epoch
-CROSS JOIN unnest($1::text[], $2::text[], $3::boolean[]) WITH ORDINALITY AS wanted (namespace, name, grants, n)
+CROSS JOIN unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::boolean[])) WITH ORDINALITY AS wanted (namespace, name, grants, n)
 LEFT JOIN LATERAL (
     SELECT tables.id, tables.namespace_id, tables.kind, tables.name, tables.table_uuid, tables.location,
            tables.metadata_location, tables.format_version, tables.version
