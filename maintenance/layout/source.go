@@ -2,6 +2,7 @@ package layout
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -22,13 +23,16 @@ import (
 // Limits of reading.
 const (
 	batchRowsMax    = 65_536
-	batchRowsMin    = 1_024
+	batchRowsMin    = 1
 	batchBytesMax   = 8 << 20
 	footersAtOnce   = 8
 	footersKept     = 256      // footers of more inputs are read twice rather than held
 	chunkBytesWhole = 32 << 20 // a row group up to this size is read a column chunk at a time
 	streamBytesMin  = 64 << 10
 	streamBytesMax  = 4 << 20
+	footerBytesMax  = 64 << 20 // a footer has some hundred bytes for each column of each row group
+	pagePackedMax   = 64 << 20
+	pageBytesMax    = 256 << 20 // of a page or a dictionary: one megabyte mostly, but some writers count rows alone
 )
 
 // source is one input with what its footer said.
@@ -82,9 +86,18 @@ func (s *source) learn(p *plan, footer *metadata.FileMetaData, keep bool) error 
 		rg := footer.RowGroup(i)
 		facts := rowGroupFacts{rows: rg.NumRows(), firstRow: s.rows, uncompressed: rg.TotalByteSize()}
 		for c := range rg.NumColumns() {
-			if chunk, err := rg.ColumnChunk(c); err == nil {
-				facts.compressed += chunk.TotalCompressedSize()
+			chunk, err := rg.ColumnChunk(c)
+			if err != nil {
+				continue
 			}
+			// The reader takes memory for what the footer says.
+			if size := chunk.TotalCompressedSize(); size < 0 || size > s.Size {
+				return fault.New(fault.Validation, "data file %s has %d bytes, and a column chunk of %d in its footer", s.Path, s.Size, size)
+			}
+			facts.compressed += chunk.TotalCompressedSize()
+		}
+		if facts.rows < 0 || facts.uncompressed < 0 || facts.rows > fileRowsMax-s.rows {
+			return fault.New(fault.Validation, "data file %s has a row group of %d rows in %d bytes in its footer", s.Path, facts.rows, facts.uncompressed)
 		}
 		s.rowGroups = append(s.rowGroups, facts)
 		s.rows += facts.rows
@@ -121,7 +134,11 @@ func (s *source) with(ctx context.Context, f func(r *file.Reader) error) error {
 		return fmt.Errorf("open %s: %w", s.Path, err)
 	}
 	defer opened.Close()
+	if err := s.checkFooterSize(opened); err != nil {
+		return err
+	}
 	properties := parquet.NewReaderProperties(memory.DefaultAllocator)
+	properties.MaxCompressedPageSize, properties.MaxUncompressedPageSize = pagePackedMax, pageBytesMax
 	if buffer := s.streamBuffer(); buffer > 0 {
 		properties.BufferedStreamEnabled, properties.BufferSize = true, buffer
 	}
@@ -144,6 +161,24 @@ func (s *source) with(ctx context.Context, f func(r *file.Reader) error) error {
 			return err
 		}
 		return fmt.Errorf("data file %s: %w", s.Path, err)
+	}
+	return nil
+}
+
+// fileRowsMax bounds what a footer may claim.
+const fileRowsMax = 1 << 40
+
+// checkFooterSize refuses a footer that is larger than any that describes a file of use, before it is read.
+func (s *source) checkFooterSize(f io.ReaderAt) error {
+	var end [8]byte
+	if s.footer != nil || s.Size < int64(len(end)) {
+		return nil
+	}
+	if _, err := f.ReadAt(end[:], s.Size-int64(len(end))); err != nil {
+		return fmt.Errorf("data file %s: read its end: %w", s.Path, err)
+	}
+	if size := binary.LittleEndian.Uint32(end[:]); size > footerBytesMax && int64(size) < s.Size {
+		return fault.New(fault.Validation, "data file %s has a footer of %d bytes; at most %d are read", s.Path, size, footerBytesMax)
 	}
 	return nil
 }
