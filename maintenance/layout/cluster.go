@@ -73,6 +73,9 @@ func newRun(ctx context.Context, job Job) (*run, error) {
 		return nil, err
 	}
 	r.tasks, r.rows = tasksOf(r.sources)
+	if err := checkRows(r.rows); err != nil {
+		return nil, err
+	}
 	for _, s := range r.sources {
 		r.result.BytesIn += s.Size
 		r.result.RowGroupsIn += len(s.rowGroups)

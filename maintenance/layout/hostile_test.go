@@ -79,6 +79,18 @@ func TestHostile_FooterSizes(t *testing.T) {
 	}
 }
 
+// More rows than a job takes, though each file may have its.
+func TestHostile_Rows(t *testing.T) {
+	group := rowGroupFacts{rows: fileRowsMax}
+	one := &source{rowGroups: []rowGroupFacts{group}, rows: fileRowsMax}
+	for files, fits := range map[int]bool{2: true, 3: false} {
+		_, rows := tasksOf([]*source{one, one, one}[:files])
+		if err := checkRows(rows); (err == nil) != fits || err != nil && !fault.Is(err, fault.Validation) {
+			t.Errorf("%d files: %v", files, err)
+		}
+	}
+}
+
 // One value of a megabyte that a dictionary gives to each of many rows, or that packs to nothing: the file is small, its
 // rows are not.
 func TestHostile_OneLargeValueInEachRow(t *testing.T) {

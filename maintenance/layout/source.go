@@ -165,8 +165,19 @@ func (s *source) with(ctx context.Context, f func(r *file.Reader) error) error {
 	return nil
 }
 
-// fileRowsMax bounds what a footer may claim.
-const fileRowsMax = 1 << 40
+// What footers may claim: rows of nulls take no room in a file, but time, and room in the spill.
+const (
+	fileRowsMax = 1 << 32
+	jobRowsMax  = 1 << 33
+)
+
+// checkRows refuses a job of more rows than are rewritten at once.
+func checkRows(rows int64) error {
+	if rows > jobRowsMax {
+		return fault.New(fault.Validation, "the data files have %d rows in their footers; at most %d are rewritten at once", rows, jobRowsMax)
+	}
+	return nil
+}
 
 // checkFooterSize refuses a footer that is larger than any that describes a file of use, before it is read.
 func (s *source) checkFooterSize(f io.ReaderAt) error {
