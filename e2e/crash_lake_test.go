@@ -37,14 +37,19 @@ const (
 // await asks until yes, and fails the test when the answer stays no.
 func await(t testing.TB, what string, yes func() bool) {
 	t.Helper()
+	awaitUpTo(t, awaitMax, what, yes)
+}
+
+func awaitUpTo(t testing.TB, most time.Duration, what string, yes func() bool) {
+	t.Helper()
 	ticker := time.NewTicker(awaitEvery)
 	defer ticker.Stop()
-	deadline := time.After(awaitMax)
+	deadline := time.After(most)
 	for !yes() {
 		select {
 		case <-ticker.C:
 		case <-deadline:
-			t.Fatalf("%s: not within %s", what, awaitMax)
+			t.Fatalf("%s: not within %s", what, most)
 		}
 	}
 }

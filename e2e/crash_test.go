@@ -164,16 +164,25 @@ type loaded struct {
 
 func (l loaded) head() int64 { return l.Metadata.Refs["main"].ID }
 
-func (r *rest) load(table string) loaded {
+// look loads NAMESPACE.TABLE.
+func (r *rest) look(name string) loaded {
 	r.t.Helper()
-	status, raw := r.call("GET", "/dev/namespaces/crash/tables/"+table, nil)
+	namespace, table, _ := strings.Cut(name, ".")
+	status, raw := r.call("GET", "/dev/namespaces/"+namespace+"/tables/"+table, nil)
 	if status != 200 {
-		r.t.Fatalf("load %s: %d %s", table, status, raw)
+		r.t.Fatalf("load %s: %d %s", name, status, raw)
 	}
 	var l loaded
 	if err := json.Unmarshal(raw, &l); err != nil {
 		r.t.Fatal(err)
 	}
+	return l
+}
+
+// load loads a table of the crash tests, whose metadata file must be there.
+func (r *rest) load(table string) loaded {
+	r.t.Helper()
+	l := r.look("crash." + table)
 	path := strings.TrimPrefix(l.MetadataLocation, "file://")
 	file, err := os.ReadFile(path)
 	if err != nil {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -121,8 +122,8 @@ func (e engine) command(ctx context.Context, t testing.TB, s *server, script str
 }
 
 // startTrino starts a Trino server with the catalog settings that `catalogd dev` printed, and gives the engine that
-// talks to it.
-func startTrino(t *testing.T, s *server) engine {
+// talks to it; more are further lines of the catalog's file.
+func startTrino(t *testing.T, s *server, more ...string) engine {
 	t.Helper()
 	printed, err := os.ReadFile(filepath.Join(s.dir, "clients.txt"))
 	if err != nil {
@@ -131,6 +132,7 @@ func startTrino(t *testing.T, s *server) engine {
 	settings := settingsOf(t, string(printed), "Trino (etc/catalog/lake.properties)")
 	uri, _, _ := strings.Cut(s.env["CATALOG_URI"], "/api/")
 	settings = anyHost.ReplaceAllString(settings, "="+uri+"/api/")
+	settings += strings.Join(more, "\n") + "\n"
 	dir := tempDir(t)
 	properties := filepath.Join(dir, "iceberg.properties")
 	if err := os.WriteFile(properties, []byte(settings), 0o600); err != nil {
@@ -158,7 +160,7 @@ func startTrino(t *testing.T, s *server) engine {
 		}
 		os.RemoveAll(dir)
 	})
-	await(t, "Trino answers", func() bool {
+	awaitUpTo(t, trinoStartMax, "Trino answers", func() bool {
 		answer, err := http.Get(fmt.Sprintf("http://%s/v1/info", address))
 		if err != nil {
 			select {
@@ -168,11 +170,17 @@ func startTrino(t *testing.T, s *server) engine {
 			}
 			return false
 		}
-		answer.Body.Close()
-		return answer.StatusCode == http.StatusOK
+		defer answer.Body.Close()
+		var info struct {
+			Starting bool `json:"starting"`
+		}
+		return answer.StatusCode == http.StatusOK && json.NewDecoder(answer.Body).Decode(&info) == nil && !info.Starting
 	})
 	return engine{name: "trino", title: "Trino", program: python, uri: "http://" + address, env: []string{"TRINO_URI=http://" + address}}
 }
+
+// trinoStartMax is how long a Trino may take to start: 20 s of processor time, on machines that have other work.
+const trinoStartMax = 10 * time.Minute
 
 // anyHost is the server's address in printed settings.
 var anyHost = regexp.MustCompile(`=http://[^/\n]*/api/`)

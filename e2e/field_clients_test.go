@@ -47,7 +47,7 @@ func TestField_C045_C084_C095_C106_C107_BySpark(t *testing.T) {
 		"INSERT INTO @sorted VALUES (3)", "SELECT 'C107', count(*), sum(b) FROM @sorted")
 	wantLines(t, spark(t).run(t, s, "stories/engine_spark.py", args...),
 		"C045 empty 0", "C045 1 7", "C045 snapshots 1", "C084 5 10", "C095 3 0 0", "C095 pruned 3", "C106 4 12.0", "C107 3 6")
-	first, second := plain.rest(t).load("field_spark.m"), plain.rest(t).load("field_spark.again")
+	first, second := plain.rest(t).look("field_spark.m"), plain.rest(t).look("field_spark.again")
 	if first.Metadata.Location == second.Metadata.Location || !strings.Contains(first.Metadata.Location, first.Metadata.UUID) {
 		t.Errorf("locations %q and %q", first.Metadata.Location, second.Metadata.Location)
 	}
@@ -61,7 +61,7 @@ func TestField_C110_PyIcebergOverwrites(t *testing.T) {
 	const table = "field_pyiceberg.rows"
 	out := pyiceberg(t).run(t, s, "stories/engine_pyiceberg.py", "create:"+table, "append:"+table+":0:10", "overwrite:"+table+":5:10", "read:"+table)
 	wantLines(t, out, table+" 15 105")
-	l := plain.rest(t).load(table)
+	l := plain.rest(t).look(table)
 	oneHistory(t, l, table, 3)
 	if l.Metadata.Log != nil && len(l.Metadata.Log) != 2 {
 		t.Errorf("%d earlier metadata files: the overwrite was not one commit", len(l.Metadata.Log))

@@ -223,7 +223,7 @@ func (r *recorder) report(t *testing.T) {
 		}
 		touched.suites[operation][r.suite] = true
 	}
-	called(t, r.suite, slices.Collect(maps.Keys(r.answers)))
+	called(t, r.suite, r.document, slices.Collect(maps.Keys(r.answers)))
 	t.Logf("%s: %d answers of %d operations match the document; statuses %v; known slips of the document %v; not in the document %v; too long to look at: %d",
 		r.suite, total, len(r.answers), r.statuses, r.slipped, r.outside, r.long)
 }

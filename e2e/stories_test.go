@@ -27,8 +27,13 @@ func TestStory_EnginesShareTablesOnS3(t *testing.T) {
 	t.Parallel()
 	s := recorded(t, s3Server(t), "engines on S3")
 	const fileIO = "SPARK_IO=org.apache.iceberg.aws.s3.S3FileIO"
+	trino := startTrino(t, s, "iceberg.unique-table-location=false")
+	t.Run("C096_TrinoMakesTablesWhereNothingIs", func(t *testing.T) {
+		wantLines(t, trino.run(t, s, "stories/engine_trino.py", "sql:CREATE SCHEMA iceberg.field_trino",
+			"sql:CREATE TABLE iceberg.field_trino.made AS SELECT 1 AS n", "sql:SELECT 'C096', count(*), sum(n) FROM iceberg.field_trino.made"), "C096 1 1")
+	})
 	shareTables(t, s, "share_s3", []sharing{
-		{e: pyiceberg(t), script: "pyiceberg"}, {e: duckdb(t), script: "duckdb"}, {e: startTrino(t, s), script: "trino"},
+		{e: pyiceberg(t), script: "pyiceberg"}, {e: duckdb(t), script: "duckdb"}, {e: trino, script: "trino"},
 		{e: clickhouse(t), script: "clickhouse", appendsOnly: true, env: []string{
 			"CLICKHOUSE_ENDPOINT=" + strings.TrimPrefix(s.s3.env["AWS_ENDPOINT_URL"], "http://"), "CLICKHOUSE_BUCKET=" + s.s3.env["S3_BUCKET"],
 			"CLICKHOUSE_KEY=" + s.s3.env["AWS_ACCESS_KEY_ID"], "CLICKHOUSE_SECRET=" + s.s3.env["AWS_SECRET_ACCESS_KEY"]}}, {e: spark(t), script: "spark", env: []string{fileIO}}, {e: spark35(t), script: "spark", env: []string{fileIO}},
@@ -87,7 +92,7 @@ func shareTables(t *testing.T, s *server, ns string, engines []sharing) {
 		visit(i, slices.DeleteFunc(slices.Clone(made), func(j int) bool { return j <= i }), false)
 	}
 	for _, i := range made {
-		oneHistory(t, s.rest(t).load(table(i)), table(i), len(engines))
+		oneHistory(t, s.rest(t).look(table(i)), table(i), len(engines))
 	}
 }
 

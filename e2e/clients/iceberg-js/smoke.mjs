@@ -46,7 +46,7 @@ const steps = {
     await catalog.createTable({ namespace }, { name: 'orders', schema, properties: { note: 'x' } })
     assert.equal((await catalog.loadTable(table)).properties.note, 'x')
   },
-  async update() {
+  async properties() {
     await catalog.updateTable(table, { requirements: [], updates: [{ action: 'set-properties', updates: { note: 'y' } }] })
     assert.equal((await catalog.loadTable(table)).properties.note, 'y')
   },
