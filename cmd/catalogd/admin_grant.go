@@ -29,12 +29,90 @@ var grantVerbs = []*command{
 }
 
 func grantCreate(ctx context.Context, c *call) error {
-	return c.changeGrant(ctx, http.MethodPut, "granted")
+	return c.changeGrant(ctx, func(a *admin, g roleGrant) error {
+		return g.send(ctx, a, http.MethodPut)
+	}, "granted", "to")
 }
 
-// Polaris revokes by POST, because a DELETE may not have a body.
+// grantDelete takes a grant away. The API answers the same whether there was one, as Polaris does; who types a
+// command wants to know, and above all whether the role still may: hence the lists before and after.
 func grantDelete(ctx context.Context, c *call) error {
-	return c.changeGrant(ctx, http.MethodPost, "revoked")
+	return c.changeGrant(ctx, func(a *admin, g roleGrant) error {
+		before, err := g.list(ctx, a)
+		if err != nil {
+			return err
+		}
+		// Polaris revokes by POST, because a DELETE may not have a body.
+		if err := g.send(ctx, a, http.MethodPost); err != nil {
+			return err
+		}
+		after, err := g.list(ctx, a)
+		if err != nil {
+			return err
+		}
+		still := g.stillHeld(after)
+		if len(after) == len(before) {
+			return fmt.Errorf("%s on %s was not granted to %s, nothing changed%s", g.Privilege, g.on(g.warehouse), g.role, still)
+		}
+		if still != "" {
+			fmt.Fprintf(c.Err, "%s: %s may still do it%s\n", c.Name, g.role, still)
+		}
+		return nil
+	}, "revoked", "from")
+}
+
+// roleGrant is a grant with the role that has it or is to have it.
+type roleGrant struct {
+	grantBody
+	warehouse, role string
+}
+
+func (g roleGrant) path() []string {
+	return []string{"catalogs", g.warehouse, "catalog-roles", g.role, "grants"}
+}
+
+// send adds (PUT) or revokes (POST) it.
+func (g roleGrant) send(ctx context.Context, a *admin, method string) error {
+	err := a.do(ctx, method, g.path(), map[string]any{"grant": g.grantBody}, nil)
+	if near := nearPrivileges(g.grantBody); isRefusal(err, http.StatusBadRequest) && near != "" {
+		return fmt.Errorf("%w; %s; docs/privileges.md has all", err, near)
+	}
+	return err
+}
+
+// list gives all that the role holds.
+func (g roleGrant) list(ctx context.Context, a *admin) ([]grantBody, error) {
+	var answer struct {
+		Grants []grantBody `json:"grants"`
+	}
+	err := a.do(ctx, http.MethodGet, g.path(), nil, &answer)
+	return answer.Grants, err
+}
+
+// stillHeld names the grants among held that give the role the privilege nevertheless: the same further up, or one that
+// contains it. "" when there is none.
+func (g roleGrant) stillHeld(held []grantBody) string {
+	var by []string
+	for _, h := range held {
+		if h.covers(g.grantBody) && authz.Implies(authz.Privilege(h.Privilege), authz.Privilege(g.Privilege)) {
+			by = append(by, h.Privilege+" on "+h.on(g.warehouse))
+		}
+	}
+	if len(by) == 0 {
+		return ""
+	}
+	return "; it holds by " + strings.Join(by, " and ")
+}
+
+// covers tells whether what g is on is what other is on, or contains it.
+func (g grantBody) covers(other grantBody) bool {
+	switch g.Type {
+	case "catalog":
+		return true
+	case "namespace":
+		return len(g.Namespace) <= len(other.Namespace) && slices.Equal(g.Namespace, other.Namespace[:len(g.Namespace)])
+	}
+	return g.Type == other.Type && slices.Equal(g.Namespace, other.Namespace) && g.Table == other.Table && g.View == other.View
 }
 
 // warehouseOf gives the warehouse of -w, else of the environment.
@@ -45,7 +123,8 @@ func (c *call) warehouseOf(k *connection) (string, error) {
 	return "", wrongUsage("no warehouse: give -w NAME or set CATALOG_WAREHOUSE")
 }
 
-func (c *call) changeGrant(ctx context.Context, method, done string) error {
+// changeGrant reads which grant is meant, changes it and says so: "granted X on Y to Z".
+func (c *call) changeGrant(ctx context.Context, change func(a *admin, g roleGrant) error, done, direction string) error {
 	fs := c.newFlags()
 	k := c.connectionFlags(fs)
 	k.warehouseFlag(fs)
@@ -86,17 +165,13 @@ func (c *call) changeGrant(ctx context.Context, method, done string) error {
 	if err != nil {
 		return err
 	}
-	path := []string{"catalogs", warehouse, "catalog-roles", *role, "grants"}
-	if err := a.do(ctx, method, path, map[string]any{"grant": grant}, nil); err != nil {
-		if near := nearPrivileges(grant); isRefusal(err, http.StatusBadRequest) && near != "" {
-			return fmt.Errorf("%w; %s; docs/privileges.md has all", err, near)
-		}
+	if err := change(a, roleGrant{grant, warehouse, *role}); err != nil {
 		return err
 	}
 	if k.output == "json" {
 		return printJSON(c.Out, map[string]any{"grant": grant, "state": done})
 	}
-	fmt.Fprintf(c.Out, "%s %s on %s to %s\n", done, grant.Privilege, grant.on(warehouse), *role)
+	fmt.Fprintf(c.Out, "%s %s on %s %s %s\n", done, grant.Privilege, grant.on(warehouse), direction, *role)
 	return nil
 }
 
@@ -153,17 +228,15 @@ func grantList(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	var answer struct {
-		Grants []grantBody `json:"grants"`
-	}
-	if err := a.do(ctx, http.MethodGet, []string{"catalogs", warehouse, "catalog-roles", *role, "grants"}, nil, &answer); err != nil {
+	grants, err := roleGrant{warehouse: warehouse, role: *role}.list(ctx, a)
+	if err != nil {
 		return err
 	}
 	if k.output == "json" {
-		return printJSON(c.Out, answer)
+		return printJSON(c.Out, map[string]any{"grants": grants})
 	}
 	var rows [][]string
-	for _, g := range answer.Grants {
+	for _, g := range grants {
 		rows = append(rows, []string{g.Privilege, g.on(warehouse)})
 	}
 	return printRows(c.Out, []string{"PRIVILEGE", "ON"}, rows)

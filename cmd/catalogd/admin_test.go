@@ -36,6 +36,32 @@ func TestTableName(t *testing.T) {
 	}
 }
 
+// TestRoleGrant_StillHeld: only what contains the securable and the privilege keeps them in force.
+func TestRoleGrant_StillHeld(t *testing.T) {
+	on := func(privilege, kind string, namespace []string, table string) grantBody {
+		return grantBody{Type: kind, Privilege: privilege, Namespace: namespace, Table: table}
+	}
+	taken := roleGrant{on("TABLE_READ_DATA", "table", []string{"a", "b"}, "t"), "lake", "reader"}
+	for _, c := range []struct {
+		held grantBody
+		want string
+	}{
+		{on("TABLE_READ_DATA", "catalog", nil, ""), "; it holds by TABLE_READ_DATA on warehouse lake"},
+		{on("TABLE_READ_DATA", "namespace", []string{"a"}, ""), "; it holds by TABLE_READ_DATA on namespace a"},
+		{on("TABLE_READ_DATA", "namespace", []string{"a", "b"}, ""), "; it holds by TABLE_READ_DATA on namespace a.b"},
+		{on("TABLE_WRITE_DATA", "table", []string{"a", "b"}, "t"), "; it holds by TABLE_WRITE_DATA on table a.b.t"},
+		{on("TABLE_LIST", "catalog", nil, ""), ""},
+		{on("TABLE_READ_DATA", "namespace", []string{"b"}, ""), ""},
+		{on("TABLE_READ_DATA", "namespace", []string{"a", "b", "c"}, ""), ""},
+		{on("TABLE_READ_DATA", "table", []string{"a", "b"}, "u"), ""},
+		{on("TABLE_READ_DATA", "table", []string{"a"}, "t"), ""},
+	} {
+		if got := taken.stillHeld([]grantBody{c.held}); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.held, got, c.want)
+		}
+	}
+}
+
 func TestRefusalOf(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"error":{"message":"Table does not exist: a.t","type":"NoSuchTableException","code":404}}`: "Table does not exist: a.t (NoSuchTableException, 404)",
