@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net/http"
 	"strings"
@@ -21,39 +22,29 @@ var principalVerbs = []*command{
 	{name: "create", arguments: "NAME", summary: "make a principal; its secret is shown this once", run: principalCreate},
 	{name: "list", summary: "all principals", run: principalList},
 	{name: "show", arguments: "NAME", summary: "one principal with its roles", run: principalShow},
+	{name: "rotate", arguments: "NAME", summary: "give yourself a new secret, shown this once; the old one ends", run: principalRotate},
+	{name: "reset", arguments: "NAME", summary: "give a principal a new secret, as its administrator", run: principalReset},
 	{name: "delete", arguments: "NAME", summary: "delete a principal; its tokens stop working", run: principalDelete},
 }
 
 func principalCreate(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	k := c.connectionFlags(fs)
 	props := pairsFlag{}
-	fs.Var(props, "property", "property `key=value`; may be given several times")
-	args, err := c.parse(fs, 1, 1)
-	if err != nil {
-		return err
-	}
-	a, err := c.connect(ctx, k)
-	if err != nil {
-		return err
-	}
-	var answer struct {
-		Principal   principalBody `json:"principal"`
-		Credentials struct {
-			ClientID     string `json:"clientId"`
-			ClientSecret string `json:"clientSecret"`
-		} `json:"credentials"`
-	}
-	body := map[string]any{"principal": principalBody{Name: args[0], Properties: props}}
-	if err := a.do(ctx, http.MethodPost, []string{"principals"}, body, &answer); err != nil {
-		return err
-	}
-	if k.output == "json" {
-		return printJSON(c.Out, answer)
-	}
-	return printFields(c.Out, [][2]string{
-		{"name", answer.Principal.Name}, {"client id", answer.Credentials.ClientID},
-		{"client secret", answer.Credentials.ClientSecret + " (not shown again)"},
+	return c.newSecret(ctx, func(fs *flag.FlagSet) {
+		fs.Var(props, "property", "property `key=value`; may be given several times")
+	}, func(name string) secretRequest {
+		return secretRequest{[]string{"principals"}, map[string]any{"principal": principalBody{Name: name, Properties: props}}}
+	})
+}
+
+func principalRotate(ctx context.Context, c *call) error {
+	return c.newSecret(ctx, nil, func(name string) secretRequest {
+		return secretRequest{path: []string{"principals", name, "rotate"}}
+	})
+}
+
+func principalReset(ctx context.Context, c *call) error {
+	return c.newSecret(ctx, nil, func(name string) secretRequest {
+		return secretRequest{path: []string{"principals", name, "reset"}}
 	})
 }
 
