@@ -88,7 +88,7 @@ func start() (*Store, error) {
 	_, file, _, _ := runtime.Caller(0)
 	scripts := filepath.Join(filepath.Dir(file), "..", "..", "e2e", "s3")
 	if out, err := exec.Command(filepath.Join(scripts, "build"), "--check").CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%s", strings.TrimSpace(string(out)))
+		return nil, fmt.Errorf("the store is not built: %w\n%s", err, strings.TrimSpace(string(out)))
 	}
 	dir, err := os.MkdirTemp("", "s3test")
 	if err != nil {
