@@ -62,6 +62,10 @@ doctor: ## list what this machine lacks, each with the command that brings it
 run: build postgres ## catalogd dev in ./catalogd-data
 	bin/catalogd dev
 
+first-query: ## while `make run` runs in another terminal: make the table iot.readings, fill it and read it back
+	@[ -r catalogd-data/client.env ] || { echo "no server has been started here yet: make run, in another terminal" >&2; exit 1; }
+	@$(call say,'PyIceberg'); export $$(cat catalogd-data/client.env); "$$(e2e/clients/pyiceberg/install | tail -n 1)" demo/first_query.py
+
 schema: postgres ## dump the database schema into migrations/schema.sql
 	$(GO) test ./store -run '^TestSchema' -count=1 -rewrite
 
@@ -110,5 +114,5 @@ warm:
 doctor-test doctor-demo:
 	@.ci/doctor $(@:doctor-%=%)
 
-.PHONY: help build check test demo bench doctor run schema rewrite e2e fuzz clean prepare demo-parts postgres store \
+.PHONY: help build check test demo bench doctor run first-query schema rewrite e2e fuzz clean prepare demo-parts postgres store \
 	$(CLIENTS) warm compatibility doctor-test doctor-demo

@@ -117,7 +117,7 @@ func TestDocs_TargetsAndLinksExist(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)\)`)
 	for path, text := range documents(t) {
 		for _, match := range target.FindAllStringSubmatch(text, -1) {
-			if !regexp.MustCompile(`(?m)^[a-z -]*\b` + match[1] + `\b[a-z -]*:`).Match(makefile) {
+			if !regexp.MustCompile(`(?m)^([a-z -]*\b` + match[1] + `\b[a-z -]*:|CLIENTS := .*\b` + match[1] + `\b)`).Match(makefile) {
 				t.Errorf("%s: there is no target `make %s`", path, match[1])
 			}
 		}
@@ -163,6 +163,23 @@ func TestDocs_ExampleOfAReaderIsRun(t *testing.T) {
 	for _, command := range commands {
 		if !strings.Contains(string(script), "\nexec "+command+"\n") {
 			t.Errorf("the script does not run `%s`", command)
+		}
+	}
+}
+
+// TestDocs_ClientVersionsAreTheTestedOnes: what README says to install is what the install scripts install.
+func TestDocs_ClientVersionsAreTheTestedOnes(t *testing.T) {
+	pins := regexp.MustCompile(`(pyiceberg|duckdb)(?:-extension-[a-z]+|\[[a-z0-9,]+\])?==([0-9.]+)`).FindAllStringSubmatch(documents(t)["../../README.md"], -1)
+	if len(pins) < 5 {
+		t.Fatalf("README pins only %d packages", len(pins))
+	}
+	for _, pin := range pins {
+		script, err := os.ReadFile("../../e2e/clients/" + pin[1] + "/install")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(script), "_VERSION:-"+pin[2]+"}") {
+			t.Errorf("README installs %s, which is not what the tests run", pin[0])
 		}
 	}
 }
