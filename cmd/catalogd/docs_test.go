@@ -183,3 +183,28 @@ func TestDocs_ClientVersionsAreTheTestedOnes(t *testing.T) {
 		}
 	}
 }
+
+// TestDocs_RunbookHasEveryReason: each reason code of a job is explained.
+func TestDocs_RunbookHasEveryReason(t *testing.T) {
+	runbook := documents(t)["../../docs/runbook.md"]
+	files, err := filepath.Glob("../../maintenance/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, code := range regexp.MustCompile(`(?m)^\s+Code[A-Z]\w+\s+= "([a-z-]+)"`).FindAllSubmatch(text, -1) {
+			seen++
+			if !strings.Contains(runbook, "`"+string(code[1])+"`") {
+				t.Errorf("runbook.md does not say what %s means", code[1])
+			}
+		}
+	}
+	if seen < 30 {
+		t.Errorf("only %d reason codes were found: does the expression still fit?", seen)
+	}
+}
