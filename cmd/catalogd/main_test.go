@@ -183,12 +183,7 @@ func restCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: rest METHOD PATH [BODY]")
 	}
-	id, secret, _ := strings.Cut(ts.Getenv("CATALOG_CREDENTIAL"), ":")
-	res, err := http.PostForm(ts.Getenv("CATALOG_OAUTH2__SERVER__URI"), url.Values{
-		"grant_type": {"client_credentials"}, "client_id": {id}, "client_secret": {secret}, "scope": {ts.Getenv("CATALOG_SCOPE")},
-	})
-	ts.Check(err)
-	token := bodyField(res, "access_token")
+	token := tokenOf(ts)
 	body := strings.Join(args[2:], "")
 	req, err := http.NewRequest(args[0], ts.Getenv("CATALOG_URI")+args[1], strings.NewReader(body))
 	ts.Check(err)
@@ -196,14 +191,32 @@ func restCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if res, err = http.DefaultClient.Do(req); err != nil {
-		ts.Fatalf("%v", err)
-	}
+	res, err := http.DefaultClient.Do(req)
+	ts.Check(err)
 	text := bodyText(res)
 	fmt.Fprintln(ts.Stdout(), text)
 	if refused := res.StatusCode >= 300; refused != neg {
 		ts.Fatalf("%s %s: %d %s", args[0], args[1], res.StatusCode, text)
 	}
+}
+
+// tokenOf signs in as the script's client would, which asks again when the server is busy.
+func tokenOf(ts *testscript.TestScript) string {
+	id, secret, _ := strings.Cut(ts.Getenv("CATALOG_CREDENTIAL"), ":")
+	form := url.Values{
+		"grant_type": {"client_credentials"}, "client_id": {id}, "client_secret": {secret}, "scope": {ts.Getenv("CATALOG_SCOPE")},
+	}
+	for range 5 {
+		res, err := http.PostForm(ts.Getenv("CATALOG_OAUTH2__SERVER__URI"), form)
+		ts.Check(err)
+		if text := bodyText(res); res.StatusCode == http.StatusOK {
+			return field(text, "access_token")
+		} else if res.StatusCode != http.StatusServiceUnavailable {
+			ts.Fatalf("sign in as %s: %d %s", id, res.StatusCode, text)
+		}
+	}
+	ts.Fatalf("sign in as %s: the server stays busy", id)
+	return ""
 }
 
 func bodyText(res *http.Response) string {
@@ -213,8 +226,9 @@ func bodyText(res *http.Response) string {
 	return b.String()
 }
 
-func bodyField(res *http.Response, name string) string {
-	_, after, _ := strings.Cut(bodyText(res), `"`+name+`":"`)
+// field reads a text field out of JSON.
+func field(text, name string) string {
+	_, after, _ := strings.Cut(text, `"`+name+`":"`)
 	value, _, _ := strings.Cut(after, `"`)
 	return value
 }

@@ -152,7 +152,7 @@ func (s *outageServer) login(t *testing.T) (int, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return res.StatusCode, bodyField(res, "access_token")
+	return res.StatusCode, field(bodyText(res), "access_token")
 }
 
 // Postgres goes and comes back: requests are refused as something that passes, never as a wrong login; readiness says
