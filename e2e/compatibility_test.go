@@ -29,7 +29,6 @@ var abilities = []struct {
 	label string
 	steps []string
 }{
-	{"connect", []string{"wait", "connect", "clean"}},
 	{"namespaces: create, change, list", []string{"namespace", "schema"}},
 	{"create a table", []string{"create"}},
 	{"create a table and fill it in one step", []string{"create_as_select", "staged"}},
@@ -52,8 +51,8 @@ var abilities = []struct {
 	{"drop", []string{"drop"}},
 }
 
-// helpers are steps of the scripts that are not the client's work.
-var helpers = []string{"made_over_http"}
+// helpers are steps of the scripts that say nothing of the client.
+var helpers = []string{"made_over_http", "wait", "connect", "clean"}
 
 // table is one of the measured tables: row, column, and what stands there.
 type table struct {
