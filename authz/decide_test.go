@@ -40,7 +40,7 @@ func TestTable_MatchesGoldenMatrix(t *testing.T) {
 func privilegesDocument() string {
 	var b strings.Builder
 	b.WriteString("# Privileges\n\n" +
-		"<!-- Written by `go test ./authz -rewrite` from authz/privilege.go; do not edit. -->\n\n" +
+		"<!-- Written by `go test ./authz -rewrite` from authz; do not edit. -->\n\n" + jobsText() + "## All of them\n\n" +
 		"`catalogd grant create PRIVILEGE -w WAREHOUSE --role ROLE` grants one on the warehouse, with `--namespace a.b` on a namespace,\n" +
 		"with `--table a.b.t` on a table, with `--view a.b.v` on a view. It holds for everything below. Who holds a privilege of the last column has this one too.\n" +
 		"Privileges on the service cannot be granted one by one: the role `service_admin` holds SERVICE_MANAGE_ACCESS.\n\n" +
@@ -63,6 +63,64 @@ func privilegesDocument() string {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", row.Name, strings.Join(on, ", "), row.Meaning, strings.Join(by, ", "))
 	}
 	return b.String()
+}
+
+// jobs are what people want to do and what to grant for it, on the table or view itself unless said otherwise.
+var jobs = []struct {
+	what   string
+	grants []Privilege
+	note   string
+}{
+	{"read a table", []Privilege{TableReadData}, "most engines also list: with NAMESPACE_READ_PROPERTIES on the warehouse they can"},
+	{"append, update, delete, merge, overwrite; several tables in one transaction", []Privilege{TableWriteData}, "on each table; contains reading and all metadata of the table"},
+	{"change columns, partitioning, order or properties, without touching data", []Privilege{TableManageStructure, TableReadProperties}, ""},
+	{"create a table, CREATE TABLE AS SELECT", []Privilege{TableCreate, TableWriteData}, "on the namespace; the second one to fill it"},
+	{"drop a table", []Privilege{TableDrop}, ""},
+	{"drop a table with its files (PURGE; Trino always)", []Privilege{TableDrop, TableWriteData}, ""},
+	{"rename a table", []Privilege{TableDrop, TableCreate}, "the first on the table, the second on the namespace that it moves to"},
+	{"register a table; have a dropped one back", []Privilege{TableCreate}, "on the namespace"},
+	{"register over a table that is there", []Privilege{TableCreate, TableFullMetadata, TableWriteData}, ""},
+	{"unregister a table", []Privilege{TableDrop, TableReadProperties}, ""},
+	{"list dropped tables", []Privilege{TableReadProperties}, "on the warehouse"},
+	{"run maintenance, change its settings, read metrics reports", []Privilege{TableWriteData}, ""},
+	{"show maintenance and its jobs", []Privilege{TableReadProperties}, "of a purge: on the namespace"},
+	{"query a view", []Privilege{ViewReadProperties, TableReadData}, "the second on the tables below it"},
+	{"create, replace, drop a view", []Privilege{ViewCreate, ViewWriteProperties, ViewDrop}, "one each; create on the namespace"},
+	{"create a namespace", []Privilege{NamespaceCreate}, "on the warehouse, or on the namespace above"},
+	{"do everything with tables and views but grant", []Privilege{CatalogManageContent}, "on the warehouse, or on a namespace"},
+	{"grant", []Privilege{TableManageGrants, NamespaceManageGrants, CatalogManageAccess}, "for a table, a namespace, a whole warehouse"},
+}
+
+func jobsText() string {
+	var b strings.Builder
+	b.WriteString("## What to grant for a job\n\n" +
+		"A writer needs **TABLE_WRITE_DATA**. A refusal names the narrowest privilege that was missing, for an append TABLE_ADD_SNAPSHOT; that one alone\n" +
+		"would let the next step fail, since it gives no credentials for the files. The table has what to grant instead.\n\n" +
+		"| to | grant | |\n| --- | --- | --- |\n")
+	for _, job := range jobs {
+		var names []string
+		for _, p := range job.grants {
+			names = append(names, string(p))
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", job.what, strings.Join(names, ", "), job.note)
+	}
+	return b.String() + "\n"
+}
+
+// What the document says a job's privileges contain, they contain.
+func TestTable_WritersAndCreators(t *testing.T) {
+	for _, want := range []struct{ held, wanted Privilege }{
+		{TableWriteData, TableReadData}, {TableWriteData, TableAddSnapshot}, {TableWriteData, TableSetSnapshotRef},
+		{TableWriteData, TableSetProperties}, {TableWriteData, TableReadProperties}, {NamespaceReadProperties, NamespaceList},
+		{TableManageStructure, TableAddSchema}, {TableManageStructure, TableSetProperties},
+	} {
+		if !Implies(want.held, want.wanted) {
+			t.Errorf("%s does not contain %s", want.held, want.wanted)
+		}
+	}
+	if Implies(TableAddSnapshot, TableWriteData) || Implies(TableWriteData, TableDrop) || Implies(TableCreate, TableWriteData) {
+		t.Error("a narrow privilege contains a wide one")
+	}
 }
 
 func containsText() string {
