@@ -88,9 +88,20 @@ func (e engine) run(t testing.TB, s *server, script string, args ...string) stri
 	t.Helper()
 	out, err := e.attempt(t, s, script, args...)
 	if err != nil {
-		t.Fatalf("%s %s %v: %v\n%s\nserver:\n%s", e.name, script, args, err, tail(out, 60), tail(s.log.String(), 12))
+		t.Fatalf("%s %s %v: %v\ncauses:\n%s\n%s\nserver:\n%s", e.name, script, args, err, causes(out), tail(out, 40), tail(s.log.String(), 12))
 	}
 	return out
+}
+
+// causes gives the lines that name an error: a Java client's stack is longer than what is shown of it.
+func causes(out string) string {
+	var found []string
+	for line := range strings.Lines(out) {
+		if first := strings.TrimSpace(line); strings.HasPrefix(first, "Caused by") || strings.Contains(first, "Exception: ") && len(found) < 8 {
+			found = append(found, first)
+		}
+	}
+	return tail(strings.Join(found, "\n"), 12)
 }
 
 // attempt runs a script that may fail.
