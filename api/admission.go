@@ -31,10 +31,15 @@ const (
 	bodyReadMax = time.Minute
 )
 
+// bodiesGrowingMax bounds the bodies of unknown length in flight: so many fit whole, whatever they come to. Who has some
+// of its bytes counted and waits for more could else wait for another that does the same. Each principal has one.
+const bodiesGrowingMax = bodiesBytesMax / BodyBytesCommit
+
 // admission counts the bytes of large request bodies in flight, all together and for each principal.
 type admission struct {
-	bytes *semaphore.Weighted
-	wait  time.Duration
+	bytes   *semaphore.Weighted
+	growing *semaphore.Weighted
+	wait    time.Duration
 
 	mu     sync.Mutex
 	shares map[uuid.UUID]*share
@@ -42,13 +47,15 @@ type admission struct {
 
 // share is what one principal has in flight; it is there as long as somebody uses it.
 type share struct {
-	bytes *semaphore.Weighted
-	users int
+	bytes   *semaphore.Weighted
+	growing *semaphore.Weighted
+	users   int
 }
 
 func newAdmission() *admission {
 	return &admission{
-		bytes: semaphore.NewWeighted(bodiesBytesMax), wait: bodyWaitMax, shares: map[uuid.UUID]*share{},
+		bytes: semaphore.NewWeighted(bodiesBytesMax), growing: semaphore.NewWeighted(bodiesGrowingMax), wait: bodyWaitMax,
+		shares: map[uuid.UUID]*share{},
 	}
 }
 
@@ -78,22 +85,29 @@ func (a *admission) admit(e Endpoint, next HandlerFunc) HandlerFunc {
 	}
 }
 
-// take counts bytes for a principal, within the time that the admission gives.
-func (a *admission) take(ctx context.Context, principal uuid.UUID, bytes int64) error {
+// claim is what a request takes of the admission: bytes, or the right to grow.
+type claim struct {
+	bytes   int64
+	growing bool
+}
+
+// take takes a claim for a principal, within the time that the admission gives.
+func (a *admission) take(ctx context.Context, principal uuid.UUID, c claim) error {
 	ctx, cancel := context.WithTimeout(ctx, a.wait)
 	defer cancel()
 	a.mu.Lock()
 	own := a.shares[principal]
 	if own == nil {
-		own = &share{bytes: semaphore.NewWeighted(bodiesOfOneMax)}
+		own = &share{bytes: semaphore.NewWeighted(bodiesOfOneMax), growing: semaphore.NewWeighted(1)}
 		a.shares[principal] = own
 	}
 	own.users++
 	a.mu.Unlock()
-	err := own.bytes.Acquire(ctx, bytes)
+	ours, all, n := a.of(own, c)
+	err := ours.Acquire(ctx, n)
 	if err == nil {
-		if err = a.bytes.Acquire(ctx, bytes); err != nil {
-			own.bytes.Release(bytes)
+		if err = all.Acquire(ctx, n); err != nil {
+			ours.Release(n)
 		}
 	}
 	if err != nil {
@@ -103,11 +117,20 @@ func (a *admission) take(ctx context.Context, principal uuid.UUID, bytes int64) 
 	return nil
 }
 
-func (a *admission) give(principal uuid.UUID, bytes int64) {
-	a.bytes.Release(bytes)
+// of gives what a claim is taken from: the principal's and everybody's.
+func (a *admission) of(own *share, c claim) (ours, all *semaphore.Weighted, n int64) {
+	if c.growing {
+		return own.growing, a.growing, 1
+	}
+	return own.bytes, a.bytes, c.bytes
+}
+
+func (a *admission) give(principal uuid.UUID, c claim) {
 	a.mu.Lock()
-	a.shares[principal].bytes.Release(bytes)
+	ours, all, n := a.of(a.shares[principal], c)
 	a.mu.Unlock()
+	all.Release(n)
+	ours.Release(n)
 	a.leave(principal)
 }
 
@@ -130,15 +153,15 @@ type countedBody struct {
 	principal uuid.UUID
 	limit     int64
 	read      int64
-	counted   []int64 // what was taken, each by itself
-	total     int64   // of counted
+	claims    []claim
+	total     int64 // bytes of the claims
 }
 
 func (b *countedBody) Read(p []byte) (int, error) {
 	// One byte more than is free, or counted, tells a larger body from one that ends there.
 	room := max(bodyBytesFree, b.total) + 1 - b.read
 	if room <= 0 && b.total < b.limit {
-		if err := b.acquire(min(bodyBytesStep, b.limit-b.total)); err != nil {
+		if err := b.grow(); err != nil {
 			return 0, err
 		}
 		room = b.total + 1 - b.read
@@ -154,15 +177,32 @@ func (b *countedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// grow counts the next step of a body of unknown length.
+func (b *countedBody) grow() error {
+	if b.total == 0 {
+		if err := b.claim(claim{growing: true}); err != nil {
+			return err
+		}
+	}
+	return b.acquire(min(bodyBytesStep, b.limit-b.total))
+}
+
 func (b *countedBody) acquire(bytes int64) error {
-	if err := b.admission.take(b.ctx, b.principal, bytes); err != nil {
+	if err := b.claim(claim{bytes: bytes}); err != nil {
 		return err
 	}
 	if b.total == 0 {
 		b.deadline(time.Now().Add(bodyReadMax))
 	}
-	b.counted = append(b.counted, bytes)
 	b.total += bytes
+	return nil
+}
+
+func (b *countedBody) claim(c claim) error {
+	if err := b.admission.take(b.ctx, b.principal, c); err != nil {
+		return err
+	}
+	b.claims = append(b.claims, c)
 	return nil
 }
 
@@ -170,8 +210,8 @@ func (b *countedBody) acquire(bytes int64) error {
 func (b *countedBody) deadline(at time.Time) { _ = http.NewResponseController(b.w).SetReadDeadline(at) }
 
 func (b *countedBody) release() {
-	for _, bytes := range b.counted {
-		b.admission.give(b.principal, bytes)
+	for _, c := range b.claims {
+		b.admission.give(b.principal, c)
 	}
-	b.counted = nil
+	b.claims = nil
 }

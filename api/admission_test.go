@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -104,7 +105,7 @@ func TestAdmission_OneDoesNotHoldUpOthers(t *testing.T) {
 	a.wait = time.Millisecond
 	one, two, three := uuid.New(), uuid.New(), uuid.New()
 	take := func(who uuid.UUID, bytes int64) bool {
-		err := a.take(t.Context(), who, bytes)
+		err := a.take(t.Context(), who, claim{bytes: bytes})
 		if err != nil && !fault.Is(err, fault.Busy) {
 			t.Errorf("refused with %v", err)
 		}
@@ -119,13 +120,13 @@ func TestAdmission_OneDoesNotHoldUpOthers(t *testing.T) {
 	if take(three, 1) {
 		t.Error("all together are not bounded")
 	}
-	a.give(one, BodyBytesCommit)
+	a.give(one, claim{bytes: BodyBytesCommit})
 	if !take(three, 1) {
 		t.Error("what was given back is not free")
 	}
-	a.give(two, BodyBytesCommit-1)
-	a.give(two, 1)
-	a.give(three, 1)
+	a.give(two, claim{bytes: BodyBytesCommit - 1})
+	a.give(two, claim{bytes: 1})
+	a.give(three, claim{bytes: 1})
 	if len(a.shares) != 0 {
 		t.Errorf("%d principals are remembered", len(a.shares))
 	}
@@ -151,3 +152,32 @@ func TestAdmission_UnknownLengthCountsAsItComes(t *testing.T) {
 		t.Error("something is still counted")
 	}
 }
+
+// Bodies of unknown length do not wait for each other with bytes in their hands.
+func TestAdmission_GrowingBodiesDoNotHoldEachOtherUp(t *testing.T) {
+	a := newAdmission()
+	a.wait = time.Minute
+	const size = 45 << 20
+	var group sync.WaitGroup
+	for i := range 6 { // two each of three principals
+		principal := uuid.UUID{byte(1 + i%3)}
+		group.Go(func() {
+			body := &countedBody{
+				ReadCloser: io.NopCloser(io.LimitReader(zeros{}, size)), admission: a, ctx: t.Context(), w: httptest.NewRecorder(),
+				principal: principal, limit: BodyBytesCommit,
+			}
+			defer body.release()
+			if n, err := io.Copy(io.Discard, body); n != size || err != nil {
+				t.Errorf("%d bytes: %v", n, err)
+			}
+		})
+	}
+	group.Wait()
+	if len(a.shares) != 0 || !a.bytes.TryAcquire(bodiesBytesMax) || !a.growing.TryAcquire(bodiesGrowingMax) {
+		t.Error("something is still counted")
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
