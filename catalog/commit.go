@@ -177,6 +177,11 @@ func (s *Service) planCommit(ctx context.Context, c Caller, warehouse string, id
 	if err := checkNextTable(w, base, next, record.Location); err != nil {
 		return plan[*commit.Document]{}, err
 	}
+	if !samePlace(next.Location(), record.Location) {
+		if err := checkHome(res, next.Location()); err != nil {
+			return plan[*commit.Document]{}, err
+		}
+	}
 	if err := checkReferences(r, next.Location(), record.Location); err != nil {
 		return plan[*commit.Document]{}, err
 	}

@@ -43,6 +43,9 @@ func (s *Service) createTable(ctx context.Context, c Caller, r CreateTableReques
 		if location, err = checkTableLocation(w, r.Body.Location); err != nil {
 			return LoadedTable{}, nil, err
 		}
+		if err := checkHome(res, location); err != nil {
+			return LoadedTable{}, nil, err
+		}
 	}
 	document, err := commit.Create(r.Body, commit.CreateStamp{
 		Now: s.Now(), UUID: tableUUID.String(), Location: location, Presets: w.tablePresets(),
@@ -229,6 +232,9 @@ func (s *Service) planCreate(ctx context.Context, c Caller, warehouse string, id
 		location = staged.Location
 	case chosen:
 		if location, err = checkTableLocation(w, location); err != nil {
+			return plan[*commit.Document]{}, err
+		}
+		if err := checkHome(res, location); err != nil {
 			return plan[*commit.Document]{}, err
 		}
 	default:

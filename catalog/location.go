@@ -51,6 +51,23 @@ func checkTableLocation(w Warehouse, location string) (string, error) {
 	return accepted, nil
 }
 
+// checkHome refuses the folder of a namespace that is none of those in which a table or a view is made, or moved: else
+// whoever may make tables somewhere could take the places where others will be.
+func checkHome(res Resolution, location string) error {
+	below, found := strings.CutPrefix(vending.Key(location), vending.Key(namespacesFolder(*res.Warehouse)))
+	if !found {
+		return nil
+	}
+	folder, _, _ := strings.Cut(below, "/")
+	for _, n := range append(res.Ancestors[:len(res.Ancestors):len(res.Ancestors)], *res.Namespace) {
+		if folder == n.ID.String() {
+			return nil
+		}
+	}
+	return fault.New(fault.BadRequest, "location %q is refused: it lies in the folder of another namespace; use that of %s, or none",
+		location, res.Namespace.Levels)
+}
+
 func namespacesFolder(w Warehouse) string { return w.Location + "/ns" }
 
 func allowedLocations(w Warehouse) []string {

@@ -156,7 +156,8 @@ func TestLocations_TheNamespacesFolderStaysOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := properties["location"]
-	for _, bad := range []string{"s3://bucket/w/ns", "s3://bucket/w/NS", "s3a://bucket/w/ns/", "s3://bucket/w/ns/x", "s3://bucket/w/ns/x/y", own} {
+	for _, bad := range []string{"s3://bucket/w/ns", "s3://bucket/w/NS", "s3a://bucket/w/ns/", "s3://bucket/w/ns/x", "s3://bucket/w/ns/x/y", own,
+		"s3://bucket/w/ns/11111111-1111-4111-8111-111111111111/t", strings.ReplaceAll(own, "-", "") + "/t"} {
 		err := b.commitAs(system, "t", b.decode(fmt.Sprintf(`{"requirements":[],"updates":[{"action":"set-location","location":%q}]}`, bad)))
 		wantKind(t, err, fault.BadRequest)
 		_, err = b.create("u", fmt.Sprintf(`,"location":%q`, bad))

@@ -99,6 +99,9 @@ func (s *Service) createView(ctx context.Context, c Caller, r CreateViewRequest,
 		if location, err = checkTableLocation(w, r.Body.Location); err != nil {
 			return LoadedView{}, err
 		}
+		if err := checkHome(res, location); err != nil {
+			return LoadedView{}, err
+		}
 	}
 	v, err := commit.CreateView(r.Body, commit.CreateStamp{
 		Now: s.Now(), UUID: viewUUID.String(), Location: location, Presets: w.viewPresets(),
@@ -166,6 +169,11 @@ func (s *Service) planReplace(ctx context.Context, c Caller, r ReplaceViewReques
 	}
 	if err := checkDocument(w, next, record.Location); err != nil {
 		return none, err
+	}
+	if !samePlace(next.Location(), record.Location) {
+		if err := checkHome(res, next.Location()); err != nil {
+			return none, err
+		}
 	}
 	p.work = s.swap(c, n.operation, w, record, next)
 	return p, nil
