@@ -236,3 +236,48 @@ func TestIdempotency_ReplayOfARenamedTable(t *testing.T) {
 	foreign.Key = caller.Key
 	wantKind(t, b.commitAs(foreign, "t", change), fault.Forbidden)
 }
+
+// A replay shows nobody what others made of a table since, unless he may load it.
+func TestIdempotency_ReplaysDiscloseNothing(t *testing.T) {
+	b := newBench(t)
+	maker := withKey(b.principal("maker", authz.TableCreate, ""))
+	request := catalog.CreateTableRequest{Warehouse: "w", Namespace: catalog.Namespace{"a"}, Body: b.createBody("t")}
+	first, err := b.CreateTable(ctx, maker, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.commitAs(system, "t", b.properties(`"secret":"s"`)); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := b.start().CreateTable(ctx, maker, request); err != nil || again.MetadataLocation != first.MetadataLocation {
+		t.Fatalf("the replay: %v", err)
+	}
+	b.files.RemoveMetadata(ctx, vending.FilePlace{Path: first.MetadataLocation})
+	if again, err := b.start().CreateTable(ctx, maker, request); !fault.Is(err, fault.Forbidden) {
+		t.Errorf("the replay of what is gone: %v, %s", err, again.Metadata)
+	}
+
+	dropper := b.principal("dropper", authz.TableFullMetadata, "")
+	dropper = withKey(dropper)
+	if _, err := b.UnregisterTable(ctx, dropper, "w", id("t")); err != nil {
+		t.Fatal(err)
+	}
+	w, err := b.store.FindWarehouse(ctx, "w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	role, err := b.store.FindRole(ctx, w.ID, "dropper")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for privilege, change := range map[authz.Privilege]func(context.Context, catalog.RoleRecord, catalog.RoleGrant, catalog.Fact) error{
+		authz.TableFullMetadata: b.store.RevokeGrant, authz.TableDrop: b.store.AddGrant,
+	} {
+		if err := change(ctx, role, catalog.RoleGrant{Privilege: privilege, Kind: authz.Catalog, ID: w.ID}, catalog.Fact{ID: uuid.New()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again, err := b.UnregisterTable(ctx, dropper, "w", id("t")); !fault.Is(err, fault.Forbidden) {
+		t.Errorf("the replay after a revoke: %v, %s", err, again.Metadata)
+	}
+}

@@ -48,12 +48,12 @@ func (k Kind) NotRenamed(source, target Identifier) error {
 
 // rights are the privileges that the operations on one kind need.
 type rights struct {
-	list, create, drop authz.Privilege
+	list, read, create, drop authz.Privilege
 }
 
 var rightsOf = map[Kind]rights{
-	KindTable: {authz.TableList, authz.TableCreate, authz.TableDrop},
-	KindView:  {authz.ViewList, authz.ViewCreate, authz.ViewDrop},
+	KindTable: {authz.TableList, authz.TableReadProperties, authz.TableCreate, authz.TableDrop},
+	KindView:  {authz.ViewList, authz.ViewReadProperties, authz.ViewCreate, authz.ViewDrop},
 }
 
 // of gives the resolution's table or view; nil when there is none of this kind.

@@ -286,6 +286,10 @@ func (s *Service) UnregisterTable(ctx context.Context, c Caller, warehouse strin
 		if err != nil {
 			return LoadedTable{}, err
 		}
+		n.wanted = authz.TableReadProperties
+		if err := s.require(ctx, c, made.res, made.path, n); err != nil {
+			return LoadedTable{}, err
+		}
 		return lastOf(made.record, made.document), nil
 	})
 }

@@ -58,6 +58,11 @@ func replayMade[D metadataText](
 		if !r.there {
 			return none, gone(id)
 		}
+		// What others made of it since is for those to see who may load it.
+		read := need{n.operation, n.subject, rightsOf[kind].read}
+		if err := s.require(ctx, c, res, r.path, read); err != nil {
+			return none, err
+		}
 		r.record = *now
 		r.document, err = current(ctx, s, *res.Warehouse, r.record, parse)
 	}
