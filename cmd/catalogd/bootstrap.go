@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -55,6 +56,7 @@ func runBootstrap(ctx context.Context, c *call) error {
 		fmt.Fprintf(c.Out, "principal %s: its credential was changed\n", catalog.RootPrincipal)
 	default:
 		fmt.Fprintf(c.Out, "principal %s: there already, nothing changed\n", catalog.RootPrincipal)
+		c.sayNotWritten(*path)
 		return nil
 	}
 	text := made.Credential.ClientID + ":" + made.Credential.Secret.Reveal()
@@ -67,6 +69,19 @@ func runBootstrap(ctx context.Context, c *call) error {
 		fmt.Fprintf(c.Out, "credential: %s (not shown again)\n", text)
 	}
 	return nil
+}
+
+// sayNotWritten says that a credential file is not there although the command ends well: root has a secret, which nobody
+// can be shown again. Bootstrap at every start of a machine without a disk of its own is no failure.
+func (c *call) sayNotWritten(path string) {
+	if path == "" {
+		return
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		return
+	}
+	fmt.Fprintf(c.Err, "%s: %s was not written: the secret of %s cannot be shown again; set another with %s=ID:SECRET, "+
+		"or as an administrator by `catalogd principal reset %[3]s`\n", c.Name, path, catalog.RootPrincipal, rootVariable)
 }
 
 // bootstrap makes the first principal and its role. fixed is a credential that must hold afterwards ("": none is
