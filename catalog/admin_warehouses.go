@@ -99,7 +99,12 @@ func checkWarehouseName(name string) error {
 func (s *Service) checkStorage(base string, p vending.Profile) (vending.Profile, error) {
 	provider, ok := s.Providers[p.StorageType]
 	if !ok {
-		return p, fault.New(fault.BadRequest, "storageType %q is refused: this server serves %s", p.StorageType, strings.Join(s.storageTypes(), " and "))
+		remedy := ""
+		if p.StorageType == "FILE" {
+			remedy = "; folders are served with storage.allow_file"
+		}
+		return p, fault.New(fault.BadRequest, "storageType %q is refused: this server serves %s%s",
+			p.StorageType, strings.Join(s.storageTypes(), " and "), remedy)
 	}
 	if len(p.AllowedLocations) == 0 {
 		p.AllowedLocations = []string{base}

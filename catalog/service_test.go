@@ -76,6 +76,19 @@ func (stub) ClientConfig(vending.Profile) map[string]string {
 	return map[string]string{"s3.region": "r"}
 }
 
+// A server without folders says which setting would have them.
+func TestCreateWarehouse_NamesTheSettingOfFolders(t *testing.T) {
+	b := newBench(t)
+	for kind, wanted := range map[string]bool{"FILE": true, "GCS": false} {
+		_, _, err := b.EnsureWarehouse(ctx, catalog.WarehouseDraft{
+			Name: "folders", Location: "file:///folders", Storage: vending.Profile{StorageType: kind},
+		})
+		if !fault.Is(err, fault.BadRequest) || strings.Contains(err.Error(), "storage.allow_file") != wanted {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
+
 func id(name string) catalog.Identifier {
 	return catalog.Identifier{Namespace: catalog.Namespace{"a"}, Name: name}
 }
