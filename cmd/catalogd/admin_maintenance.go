@@ -29,6 +29,9 @@ const (
 	jobSilenceMax = 2 * time.Minute
 )
 
+// planPhase is the phase of what --dry-run gives.
+const planPhase = "dry-run"
+
 // jobStatus is a job as scripts read it (docs/operations.md); raw keeps whatever else the server says.
 type jobStatus struct {
 	JobID     string             `json:"job_id"`
@@ -175,13 +178,20 @@ func (s jobStatus) fields() [][2]string {
 		return strconv.FormatInt(before, 10) + " → " + strconv.FormatInt(after, 10)
 	}
 	fields := [][2]string{
-		{"job", s.Job + " " + s.JobID}, {"table", s.Warehouse + " " + s.Table},
-		{"state", strings.TrimSpace(string(s.State) + " " + s.Phase)},
+		{"job", strings.TrimSpace(s.Job + " " + s.JobID)}, {"table", s.Warehouse + " " + s.Table}, {"state", s.stateText()},
 	}
 	if s.Reason.Message != "" || s.Reason.Code != "" {
 		fields = append(fields, [2]string{"reason", firstOf(s.Reason.Message, s.Reason.Code)})
 	}
-	if s.FilesBefore > 0 {
+	switch {
+	case s.FilesBefore == 0:
+	case s.Phase == planPhase:
+		share := func(part, whole int64) string { return fmt.Sprintf("%d of %d would be rewritten", part, whole) }
+		fields = append(fields,
+			[2]string{"files", share(s.FilesReplaced, s.FilesBefore)}, [2]string{"rows", share(s.RowsRewritten, s.RowsBefore)},
+			[2]string{"bytes", fmt.Sprintf("%d now", s.BytesBefore)}, [2]string{"row groups", fmt.Sprintf("%d now", s.RowGroupsBefore)},
+			[2]string{"clustering", nowText(s.ClusteringBefore)})
+	default:
 		fields = append(fields,
 			[2]string{"files", change(s.FilesBefore, s.FilesAfter)}, [2]string{"rows", change(s.RowsBefore, s.RowsAfter)},
 			[2]string{"bytes", change(s.BytesBefore, s.BytesAfter)}, [2]string{"row groups", change(s.RowGroupsBefore, s.RowGroupsAfter)},
@@ -189,6 +199,21 @@ func (s jobStatus) fields() [][2]string {
 			[2]string{"seconds", fmt.Sprintf("%.1f", s.Seconds)})
 	}
 	return fields
+}
+
+// stateText says where a job is. A plan has the state that its job would begin in, but none was queued.
+func (s jobStatus) stateText() string {
+	if s.Phase == planPhase && s.State == maintenance.Queued {
+		return "planned, nothing was queued"
+	}
+	return strings.TrimSpace(string(s.State) + " " + s.Phase)
+}
+
+func nowText(depth float64) string {
+	if depth == 0 {
+		return clustering(depth)
+	}
+	return clustering(depth) + " now"
 }
 
 // clustering shows the mean number of row groups that cover a point: 1 is perfect, 0 is not known.

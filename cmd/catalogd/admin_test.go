@@ -62,6 +62,37 @@ func TestRoleGrant_StillHeld(t *testing.T) {
 	}
 }
 
+// TestJobStatus_APlanIsNoJob: what --dry-run shows says that nothing was queued, and nothing of an outcome.
+func TestJobStatus_APlanIsNoJob(t *testing.T) {
+	text := func(s jobStatus) string {
+		var out strings.Builder
+		if err := printFields(&out, s.fields()); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(strings.Fields(out.String()), " ")
+	}
+	s := jobStatus{Job: "compaction", State: maintenance.Queued, Phase: "dry-run", Outcome: maintenance.Outcome{
+		FilesBefore: 6, FilesAfter: 6, FilesReplaced: 4, RowsBefore: 60, RowsAfter: 60, RowsRewritten: 40, BytesBefore: 600, RowGroupsBefore: 7,
+	}}
+	got := text(s)
+	for _, want := range []string{
+		"state planned, nothing was queued", "files 4 of 6 would be rewritten", "rows 40 of 60 would be rewritten", "bytes 600 now", "row groups 7 now",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in %q", want, got)
+		}
+	}
+	for _, not := range []string{"queued dry-run", "→", "seconds"} {
+		if strings.Contains(got, not) {
+			t.Errorf("a plan says %q: %q", not, got)
+		}
+	}
+	s.Phase, s.State = "", maintenance.Succeeded
+	if got := text(s); !strings.Contains(got, "state succeeded") || !strings.Contains(got, "files 6 → 6") {
+		t.Errorf("a job shows %q", got)
+	}
+}
+
 func TestRefusalOf(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"error":{"message":"Table does not exist: a.t","type":"NoSuchTableException","code":404}}`: "Table does not exist: a.t (NoSuchTableException, 404)",
