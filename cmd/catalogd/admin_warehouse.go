@@ -118,7 +118,10 @@ func warehouseList(ctx context.Context, c *call) error {
 	var answer struct {
 		Catalogs []warehouseBody `json:"catalogs"`
 	}
-	if err := a.do(ctx, http.MethodGet, []string{"catalogs"}, nil, &answer); err != nil {
+	if err := a.do(ctx, http.MethodGet, []string{"catalogs"}, nil, &answer); isRefusal(err, http.StatusForbidden) {
+		return fmt.Errorf("%w; only administrators list all warehouses (principal role service_admin): ask one for the name of yours, "+
+			"and give it with -w or to `catalogd warehouse show`", err)
+	} else if err != nil {
 		return err
 	}
 	if k.output == "json" {
