@@ -30,6 +30,7 @@ help: ## print this
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/catalogd
+	@command -v $(GO) >/dev/null || .ci/doctor build
 	@mkdir -p bin
 	@[ -e bin/catalogd ] || $(call say,'first build: some minutes; modules and cache take about 1.5 GB')
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/catalogd ./cmd/catalogd
