@@ -46,6 +46,10 @@ const (
 	requestTimeoutMax = 5 * time.Minute
 	answerTimeoutMax  = 10 * time.Minute
 	idleTimeoutMax    = 2 * time.Minute
+	// answerPieceMax is the time for each piece of answerPieceBytes of an answer to leave, and answerTimeoutMax that of
+	// all of it.
+	answerPieceMax   = 30 * time.Second
+	answerPieceBytes = 64 << 10
 )
 
 // NewHTTPServer makes the net/http server for a handler, with limits on everything that a client controls.

@@ -81,6 +81,7 @@ func clientAddress(r *http.Request) string {
 // recorder remembers what went out. Its status is 0 until the header is written.
 type recorder struct {
 	http.ResponseWriter
+	begun  time.Time
 	status int
 	bytes  int64
 }
@@ -93,14 +94,33 @@ func (w *recorder) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write counts bytes.
-func (w *recorder) Write(p []byte) (int, error) {
+// Write counts bytes. A long answer goes out piece by piece, and each piece has its time: whoever stops reading holds
+// what the answer is made of no longer than that.
+func (w *recorder) Write(p []byte) (n int, err error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
-	n, err := w.ResponseWriter.Write(p)
-	w.bytes += int64(n)
-	return n, err
+	for {
+		piece := p[n:min(len(p), n+answerPieceBytes)]
+		if w.bytes+int64(len(piece)) > answerPieceBytes {
+			w.deadline()
+		}
+		written, err := w.ResponseWriter.Write(piece)
+		n += written
+		w.bytes += int64(written)
+		if err != nil || n == len(p) {
+			return n, err
+		}
+	}
+}
+
+// deadline is for the next piece, and never after that of the whole answer. Writers without a connection have none.
+func (w *recorder) deadline() {
+	at := time.Now().Add(answerPieceMax)
+	if whole := w.begun.Add(answerTimeoutMax); at.After(whole) {
+		at = whole
+	}
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(at)
 }
 
 // Unwrap lets http.ResponseController reach the connection.
@@ -112,7 +132,7 @@ func record(log *slog.Logger, metrics *telemetry.Metrics, next http.Handler) htt
 		begun := time.Now()
 		metrics.RequestBegan()
 		e := &event{operation: operationUnmatched}
-		rec := &recorder{ResponseWriter: w}
+		rec := &recorder{ResponseWriter: w, begun: begun}
 		defer func() {
 			took := time.Since(begun)
 			status := rec.status

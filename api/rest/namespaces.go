@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"net/http"
 
 	"catalogd/api"
@@ -24,12 +25,14 @@ func (h *handlers) listNamespaces(w http.ResponseWriter, r *http.Request) error 
 	}
 	parent := splitLevels(query.Get("parent"))
 	api.Annotate(r, warehouse, parent.String())
-	namespaces, err := h.Service.ListNamespaces(r.Context(), api.CallerOf(r), warehouse, parent, paging.Page())
-	if err != nil {
-		return err
-	}
-	page, next := api.CutPage(paging, namespaces, func(ns catalog.Namespace) string { return ns[len(ns)-1] })
-	return api.JSONList(w, r, "namespaces", len(page), func(dst []byte, i int) []byte { return appendLevels(dst, page[i]) }, next)
+	caller := api.CallerOf(r)
+	return api.JSONList(w, r, "namespaces", paging, api.ListSource[catalog.Namespace]{
+		Read: func(ctx context.Context, p catalog.Page) ([]catalog.Namespace, error) {
+			return h.Service.ListNamespaces(ctx, caller, warehouse, parent, p)
+		},
+		Name:   func(ns catalog.Namespace) string { return ns[len(ns)-1] },
+		Append: func(dst []byte, ns catalog.Namespace) []byte { return appendLevels(dst, ns) },
+	})
 }
 
 // appendLevels appends a namespace as the list of its levels.

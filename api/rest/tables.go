@@ -35,15 +35,19 @@ func listIdentifiers(w http.ResponseWriter, r *http.Request, list listFunc) erro
 	if err != nil {
 		return err
 	}
-	found, err := list(r.Context(), api.CallerOf(r), warehouse, ns, paging.Page())
-	if err != nil {
-		return err
-	}
-	names, next := api.CutPage(paging, found.Names, func(name string) string { return name })
-	head := append(appendLevels([]byte(`{"namespace":`), found.Namespace), `,"name":`...)
-	return api.JSONList(w, r, "identifiers", len(names), func(dst []byte, i int) []byte {
-		return append(api.AppendJSON(append(dst, head...), names[i]), '}')
-	}, next)
+	caller := api.CallerOf(r)
+	var head []byte
+	return api.JSONList(w, r, "identifiers", paging, api.ListSource[string]{
+		Read: func(ctx context.Context, p catalog.Page) ([]string, error) {
+			found, err := list(ctx, caller, warehouse, ns, p)
+			if err == nil && head == nil {
+				head = append(appendLevels([]byte(`{"namespace":`), found.Namespace), `,"name":`...)
+			}
+			return found.Names, err
+		},
+		Name:   func(name string) string { return name },
+		Append: func(dst []byte, name string) []byte { return append(api.AppendJSON(append(dst, head...), name), '}') },
+	})
 }
 
 // createTable makes a table or stages one.
