@@ -213,6 +213,9 @@ type MetadataIO interface {
 	WriteMetadata(ctx context.Context, at vending.FilePlace, body []byte) error
 	// ReadMetadata gives the file's bytes, unpacked when its name says gzip. fault.FileNotFound when it is gone.
 	ReadMetadata(ctx context.Context, at vending.FilePlace) ([]byte, error)
+	// ReadForeign is ReadMetadata of a file that a client named. Before more than free bytes of it are in memory, packed
+	// or not, it calls larger, once; that one's error ends it.
+	ReadForeign(ctx context.Context, at vending.FilePlace, free int64, larger func(context.Context) error) ([]byte, error)
 	// StatMetadata: fault.FileNotFound when it is gone.
 	StatMetadata(ctx context.Context, at vending.FilePlace) error
 	// RemoveMetadata deletes one file, best effort; only for files whose commit is known to be refused.

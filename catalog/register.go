@@ -95,14 +95,15 @@ func register[D metadataText](
 	if err := r.Ident.Validate(); err != nil {
 		return res, d, err
 	}
-	read := false
+	read, turn := false, registerTurn{registers: s.registers}
+	defer turn.end()
 	err = s.retryRaces(ctx, func() error {
 		var err error
 		if res, err = s.resolveForRegister(ctx, c, kind, r); err != nil {
 			return err
 		}
 		if !read { // a metadata file never changes
-			if d, err = readRegistered(ctx, s, *res.Warehouse, r.MetadataLocation, parse); err != nil {
+			if d, err = readRegistered(ctx, s, &turn, *res.Warehouse, r.MetadataLocation, parse); err != nil {
 				return fmt.Errorf("register %s %s: %w", kind, r.Ident, err)
 			}
 			read = true
@@ -144,10 +145,10 @@ func (s *Service) resolveForRegister(ctx context.Context, c Caller, kind Kind, r
 // readRegistered reads a metadata file that a client named, and refuses what it must not lead to. A client that may
 // make tables could else get credentials for files that are none of the warehouse's.
 func readRegistered[D metadataText](
-	ctx context.Context, s *Service, w Warehouse, metadataLocation string, parse func([]byte) (D, error),
+	ctx context.Context, s *Service, turn *registerTurn, w Warehouse, metadataLocation string, parse func([]byte) (D, error),
 ) (D, error) {
 	var none D
-	text, err := s.readForeign(ctx, w, metadataLocation)
+	text, err := s.readForeign(ctx, turn, w, metadataLocation)
 	if err != nil {
 		return none, err
 	}
@@ -181,7 +182,7 @@ func notMetadata(metadataLocation string, err error) error {
 }
 
 // readForeign reads a metadata file that is no table's or view's yet, with credentials for its own folder alone.
-func (s *Service) readForeign(ctx context.Context, w Warehouse, metadataLocation string) ([]byte, error) {
+func (s *Service) readForeign(ctx context.Context, turn *registerTurn, w Warehouse, metadataLocation string) ([]byte, error) {
 	if metadataLocation == "" {
 		return nil, fault.New(fault.BadRequest, "metadata-location is required")
 	}
@@ -193,11 +194,14 @@ func (s *Service) readForeign(ctx context.Context, w Warehouse, metadataLocation
 	if err != nil {
 		return nil, err
 	}
-	return s.Metadata.ReadMetadata(ctx, vending.FilePlace{
+	if err := turn.begin(ctx); err != nil {
+		return nil, err
+	}
+	return s.Metadata.ReadForeign(ctx, vending.FilePlace{
 		Profile: w.Storage, Path: metadataLocation, Scope: vending.Scope{
 			Warehouse: w.ID.String(), Table: "register", Principal: "system:catalog", Location: folder, Access: vending.Read,
 		},
-	})
+	}, registerBytesFree, turn.larger)
 }
 
 // foreignFolder gives the innermost folder of a file that credentials can be made for, inside what the warehouse

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -163,6 +164,80 @@ func TestRegister_WhatIsNoMetadata(t *testing.T) {
 	} {
 		b.refusedRegister("t", b.file("s3://bucket/w/t/metadata/x.metadata.json", text), fault.Validation, word)
 	}
+}
+
+// Of large files one is read at a time: the next waits, then is refused untouched. Small ones pass beside it.
+func TestRegister_LargeFilesOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		gate, padding := make(chan struct{}), `,"x":"`+strings.Repeat("x", 5<<20)+`"`
+		large := func(n int) string {
+			place := fmt.Sprintf("s3://bucket/w/large%d", n)
+			return b.file(place+"/metadata/1.metadata.json", tableFile(uuid.NewString(), place, "", padding))
+		}
+		b.Metadata = heldReads{b.files, gate}
+		first, second := large(1), large(2)
+		done := make(chan error, 1)
+		go func() {
+			_, err := b.register("t1", first)
+			done <- err
+		}()
+		synctest.Wait()
+		b.Metadata = b.files
+		began := time.Now()
+		b.refusedRegister("t2", second, fault.Busy, "nothing was changed")
+		if waited := time.Since(began); waited != 10*time.Second {
+			t.Errorf("waited %v", waited)
+		}
+		b.mustRegister("small", b.file("s3://bucket/w/small/metadata/1.metadata.json", tableFile(uuid.NewString(), "s3://bucket/w/small", "", "")))
+		close(gate)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		b.mustRegister("t2", second)
+	})
+}
+
+// heldReads is a file system whose reads of clients' files, once they have their turn, wait for a gate.
+type heldReads struct {
+	catalog.MetadataIO
+	gate chan struct{}
+}
+
+func (h heldReads) ReadForeign(
+	ctx context.Context, at vending.FilePlace, free int64, larger func(context.Context) error,
+) ([]byte, error) {
+	body, err := h.MetadataIO.ReadForeign(ctx, at, free, larger)
+	<-h.gate
+	return body, err
+}
+
+// Registers at a time are bounded, small ones too.
+func TestRegister_AtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		gate, done := make(chan struct{}), make(chan error, 32)
+		b.Metadata = heldReads{b.files, gate}
+		register := func(n int) error {
+			place := fmt.Sprintf("s3://bucket/w/t%d", n)
+			_, err := b.register(fmt.Sprintf("t%d", n), b.file(place+"/metadata/1.metadata.json", tableFile(uuid.NewString(), place, "", "")))
+			return err
+		}
+		for n := range cap(done) {
+			go func() { done <- register(n) }()
+		}
+		synctest.Wait()
+		wantKind(t, register(99), fault.Busy)
+		close(gate)
+		for range cap(done) {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		if err := register(99); err != nil {
+			t.Errorf("a place was lost: %v", err)
+		}
+	})
 }
 
 func TestField_C078_Overwrite(t *testing.T) {

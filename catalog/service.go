@@ -19,8 +19,9 @@ type Service struct {
 	Now       Clock
 	Log       *slog.Logger
 
-	cache *metadataCache
-	turns *turns
+	cache     *metadataCache
+	turns     *turns
+	registers *registers
 	// reports counts clients\' reports: each so many sweep old ones away.
 	reports atomic.Int64
 	repeats *repeats
@@ -76,7 +77,7 @@ func New(c Config) *Service {
 	return &Service{
 		Store: c.Store, Admin: c.Admin, Metadata: c.Metadata, Providers: c.Providers, Secrets: c.Secrets,
 		Now: c.Now, Log: c.Log,
-		cache: newMetadataCache(c.MetadataCacheBytes), turns: newTurns(), repeats: newRepeats(), writeDeadline: commitAfterWriteMax,
+		cache: newMetadataCache(c.MetadataCacheBytes), turns: newTurns(), registers: newRegisters(), repeats: newRepeats(), writeDeadline: commitAfterWriteMax,
 		transactionBytes: transactionBytesMax, parallelTables: c.ParallelTables,
 	}
 }

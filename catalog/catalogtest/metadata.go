@@ -93,6 +93,17 @@ func (m *Metadata) ReadMetadata(ctx context.Context, at vending.FilePlace) ([]by
 	return body, err
 }
 
+// ReadForeign is ReadMetadata, with a turn for files of more than free bytes. Nothing is packed here.
+func (m *Metadata) ReadForeign(
+	ctx context.Context, at vending.FilePlace, free int64, larger func(context.Context) error,
+) ([]byte, error) {
+	body, err := m.ReadMetadata(ctx, at)
+	if err == nil && int64(len(body)) > free {
+		err = larger(ctx)
+	}
+	return body, err
+}
+
 func fileGone(at vending.FilePlace) error {
 	return fault.New(fault.FileNotFound, "Failed to open input stream for file: %s", at.Path)
 }

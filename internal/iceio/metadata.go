@@ -20,6 +20,8 @@ import (
 const (
 	metadataBytesMax   = 256 << 20
 	metadataSecondsMax = 60 * time.Second // for one read or write, its retries included
+	// unpackedBytesFree is what is unpacked at once; of more, it is counted first how much it is.
+	unpackedBytesFree = 4 << 20
 )
 
 // WriteMetadata creates a metadata file, packed when its name says so. An existing file stays as it is.
@@ -46,23 +48,55 @@ func (s *Store) WriteMetadata(ctx context.Context, at vending.FilePlace, body []
 
 // ReadMetadata gives a metadata file's bytes, unpacked when its name says gzip.
 func (s *Store) ReadMetadata(ctx context.Context, at vending.FilePlace) ([]byte, error) {
+	return s.readMetadata(ctx, at, metadataBytesMax, unpackedBytesFree, func(context.Context) error { return nil })
+}
+
+// ReadForeign is ReadMetadata of a file that a client named. Before more than free bytes of it are in memory, packed
+// or not, it calls larger, once; that one's error ends it.
+func (s *Store) ReadForeign(
+	ctx context.Context, at vending.FilePlace, free int64, larger func(context.Context) error,
+) ([]byte, error) {
+	return s.readMetadata(ctx, at, free, free, larger)
+}
+
+// readMetadata reads a file of at most packedFree bytes, that unpacks to unpackedFree, without calling larger.
+func (s *Store) readMetadata(
+	ctx context.Context, at vending.FilePlace, packedFree, unpackedFree int64, larger func(context.Context) error,
+) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, metadataSecondsMax)
 	defer cancel()
 	t, name, err := s.place(at)
 	if err != nil {
 		return nil, err
 	}
-	body, err := t.read(ctx, name, metadataBytesMax)
+	admitted := false
+	body, err := t.read(ctx, name, packedFree)
+	if fault.Is(err, fault.TooLarge) && packedFree < metadataBytesMax {
+		if err := larger(ctx); err != nil {
+			return nil, err
+		}
+		admitted = true
+		body, err = t.read(ctx, name, metadataBytesMax)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, missing(at.Path, err)
 	}
 	if err != nil {
 		return nil, described(err, "metadata file %s cannot be read", at.Path)
 	}
-	if packedByName(name) {
-		return unpack(at.Path, body)
+	if !packedByName(name) {
+		return body, nil
 	}
-	return body, nil
+	plain, whole, err := unpackStart(at.Path, body, unpackedFree)
+	if whole || err != nil {
+		return plain, err
+	}
+	if !admitted {
+		if err := larger(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return unpack(at.Path, body)
 }
 
 // StatMetadata tells whether a metadata file is there: nil, or fault.FileNotFound.
@@ -137,17 +171,54 @@ func pack(body []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func unpack(path string, body []byte) ([]byte, error) {
+func unpacker(path string, body []byte) (*gzip.Reader, error) {
 	r, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
 		return nil, fault.Wrap(fault.Validation, err, "metadata file %s is not in gzip's format although its name says so", path)
 	}
-	plain, err := io.ReadAll(io.LimitReader(r, metadataBytesMax+1))
+	return r, nil
+}
+
+func notUnpacked(path string, cause error) error {
+	return fault.Wrap(fault.Validation, cause, "metadata file %s cannot be unpacked", path)
+}
+
+// unpackStart gives what unpacks to at most limit bytes; false when it is more.
+func unpackStart(path string, body []byte, limit int64) (plain []byte, whole bool, err error) {
+	r, err := unpacker(path, body)
 	if err != nil {
-		return nil, fault.Wrap(fault.Validation, err, "metadata file %s cannot be unpacked", path)
+		return nil, false, err
 	}
-	if len(plain) > metadataBytesMax {
+	plain, err = io.ReadAll(io.LimitReader(r, limit+1))
+	switch {
+	case err != nil:
+		return nil, false, notUnpacked(path, err)
+	case int64(len(plain)) > limit:
+		return nil, false, nil
+	}
+	return plain, true, nil
+}
+
+// unpack counts first how much it is: a buffer that grows would take several times as much, and the count that the
+// format has is whatever the file's writer wrote.
+func unpack(path string, body []byte) ([]byte, error) {
+	r, err := unpacker(path, body)
+	if err != nil {
+		return nil, err
+	}
+	size, err := io.Copy(io.Discard, io.LimitReader(r, metadataBytesMax+1))
+	if err != nil {
+		return nil, notUnpacked(path, err)
+	}
+	if size > metadataBytesMax {
 		return nil, tooLarge(path, metadataBytesMax)
+	}
+	if r, err = unpacker(path, body); err != nil {
+		return nil, err
+	}
+	plain := make([]byte, size)
+	if _, err := io.ReadFull(r, plain); err != nil {
+		return nil, notUnpacked(path, err)
 	}
 	return plain, nil
 }

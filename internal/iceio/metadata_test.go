@@ -1,6 +1,8 @@
 package iceio_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -118,4 +120,36 @@ func TestPrepareTable_MakesFoldersWhereThereAreAny(t *testing.T) {
 	if err := b.store.PrepareTable(t.Context(), b.at("")); err != nil {
 		t.Error(err)
 	}
+}
+
+// Before more of a client's file is in memory than is free, packed or not, it asks once, and a refusal ends it.
+func TestMetadata_ForeignFilesAskBeforeTheyAreLarge(t *testing.T) {
+	const free = 10_000
+	each(t, func(t *testing.T, l lake) {
+		for name, size := range map[string]int{
+			"metadata/free.metadata.json": free, "metadata/large.metadata.json": free + 1,
+			"metadata/free.gz.metadata.json": free, "metadata/bomb.gz.metadata.json": 1000 * free,
+			"metadata/counted.gz.metadata.json": 8 << 20,
+		} {
+			at, text := l.at(name), strings.Repeat("x", size)
+			if err := l.store.WriteMetadata(t.Context(), at, []byte(text)); err != nil {
+				t.Fatal(err)
+			}
+			asked := 0
+			ask := func(context.Context) error { asked++; return nil }
+			if got, err := l.store.ReadForeign(t.Context(), at, free, ask); err != nil || string(got) != text || asked != min(1, size-min(size, free)) {
+				t.Errorf("%s: %d bytes, %v, asked %d times", name, len(got), err, asked)
+			}
+			if got, err := l.store.ReadMetadata(t.Context(), at); err != nil || string(got) != text {
+				t.Errorf("%s as the server's own: %d bytes, %v", name, len(got), err)
+			}
+			if size == free {
+				continue
+			}
+			busy := fault.New(fault.Busy, "others")
+			if got, err := l.store.ReadForeign(t.Context(), at, free, func(context.Context) error { return busy }); !errors.Is(err, busy) || got != nil {
+				t.Errorf("%s refused: %d bytes, %v", name, len(got), err)
+			}
+		}
+	})
 }
