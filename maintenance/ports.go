@@ -86,7 +86,7 @@ type DroppedFate string
 
 // The fates. Without one the table stays as it is: its purge has begun, and its place is reserved.
 const (
-	DroppedForgotten DroppedFate = "forgotten" // its files are gone and its place is free
+	DroppedForgotten DroppedFate = "forgotten" // its files are gone; its place is free when its grace is over
 	DroppedKept      DroppedFate = "kept"      // no file was touched: it can be registered again
 )
 

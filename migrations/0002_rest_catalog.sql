@@ -109,6 +109,8 @@ CREATE CONSTRAINT TRIGGER grants_move_epoch AFTER INSERT OR UPDATE OR DELETE ON 
 -- beyond help: it cannot be registered again.
 ALTER TABLE dropped_tables ADD COLUMN unregistered_until timestamptz; -- NULL: it was dropped
 ALTER TABLE dropped_tables ADD COLUMN purge_started_at timestamptz;
+-- Its files are gone: till then its place is for nobody but its name, while credentials vended before may live.
+ALTER TABLE dropped_tables ADD COLUMN purged_until timestamptz;
 ALTER TABLE dropped_tables ADD COLUMN kind text NOT NULL DEFAULT 'table';
 CREATE INDEX dropped_tables_warehouse ON dropped_tables (warehouse_id, dropped_at DESC);
 

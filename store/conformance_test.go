@@ -11,6 +11,7 @@ import (
 	"catalogd/catalog"
 	"catalogd/catalog/catalogtest"
 	"catalogd/internal/pgserver/pgtest"
+	"catalogd/maintenance"
 )
 
 func TestStore_KeepsThePromises(t *testing.T) {
@@ -145,13 +146,27 @@ func (s *backdoorStore) LapseStaged(t testing.TB, staged uuid.UUID) {
 
 func (s *backdoorStore) LapseDropped(t testing.TB, dropped uuid.UUID) {
 	t.Helper()
-	s.execute(t, `UPDATE dropped_tables SET unregistered_until = unregistered_until - interval '3 days' WHERE id = @id`,
+	s.execute(t, `
+UPDATE dropped_tables
+SET unregistered_until = unregistered_until - interval '3 days', purged_until = purged_until - interval '3 days'
+WHERE id = @id`,
 		pgx.NamedArgs{"id": dropped})
 }
 
 func (s *backdoorStore) MarkPurging(t testing.TB, dropped uuid.UUID) {
 	t.Helper()
 	s.execute(t, `UPDATE dropped_tables SET purge_started_at = now() WHERE id = @id`, pgx.NamedArgs{"id": dropped})
+}
+
+func (s *backdoorStore) FinishPurge(t testing.TB, dropped uuid.UUID) {
+	t.Helper()
+	s.MarkPurging(t, dropped)
+	err := s.InTx(context.Background(), func(tx pgx.Tx) error {
+		return settleDropped(context.Background(), tx, dropped, maintenance.DroppedForgotten)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (s *backdoorStore) PurgeOf(t testing.TB, dropped uuid.UUID) (job catalog.PurgeJob, found bool) {

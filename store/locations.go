@@ -22,6 +22,9 @@ import (
 //     its own principal, who has its credentials already, until it has lapsed;
 //   - a dropped table that is registered again takes its own location back, under any name of its namespace, and
 //     anywhere when it was unregistered. Once its purge has begun there is nothing to take back.
+//
+// What a table had owned before it moved still holds its files, which no purge removes: when it is dropped such a place
+// passes to its own name at most, and stays reserved when nothing is known of the table any more.
 
 // Owners of locations.
 const (
@@ -29,15 +32,16 @@ const (
 	ownerStaged    = "staged"
 	ownerNamespace = "namespace"
 	ownerDropped   = "dropped"
+	ownerFormer    = "former" // of a dropped table that had moved before; there may be no row of the table any more
 )
 
 // stagedGrace is how long a staged create holds its location after it has expired: credentials that were vended in
 // its last moment end by then.
 const stagedGrace = 12 * time.Hour
 
-// unregisteredGrace is how long the location of an unregistered table is for nobody but that table: credentials that
-// were vended for it end by then.
-const unregisteredGrace = 12 * time.Hour
+// placeGrace is how long the location of an unregistered table is for nobody but that table, and that of a purged one
+// for its name alone: credentials that were vended for them end by then.
+const placeGrace = 12 * time.Hour
 
 // overlapMessage does not say whose location it is: that would tell a stranger where other people's data lies.
 const overlapMessage = "the location overlaps another table's or namespace's: choose another one, or none"
@@ -153,11 +157,12 @@ FROM (
                AND (staged_tables.namespace = @namespace AND staged_tables.name = @name OR staged_tables.ident_key = @ident_key)
            ) IS TRUE AS yields,
            (staged_tables.expires_at < now() - make_interval(secs => @grace_seconds)
-            OR dropped_tables.unregistered_until < now()
+            OR locations.owner_kind = 'dropped'
+               AND coalesce(dropped_tables.purged_until, dropped_tables.unregistered_until) < now()
            ) IS TRUE AS lapsed
     FROM locations
     LEFT JOIN staged_tables ON locations.owner_kind = 'staged' AND staged_tables.table_uuid = locations.owner_id
-    LEFT JOIN dropped_tables ON locations.owner_kind = 'dropped' AND dropped_tables.id = locations.owner_id
+    LEFT JOIN dropped_tables ON locations.owner_kind IN ('dropped', 'former') AND dropped_tables.id = locations.owner_id
     WHERE locations.owner_id <> @owner
       AND (locations.location = ANY (@above::text[]) OR locations.location >= @key AND locations.location < @past)
 ) AS found
@@ -182,8 +187,11 @@ const sqlForgetStaged = `DELETE FROM staged_tables WHERE table_uuid = @id`
 // What is written to a dropped table's place makes it useless, so neither a purge nor an undrop may find it.
 const sqlForgetDropped = `DELETE FROM dropped_tables WHERE id = @id`
 
-// A purge that begins in this moment holds the row: then there is none to delete when it has.
-const sqlTakeDroppedBack = `DELETE FROM dropped_tables WHERE id = @id AND purge_started_at IS NULL`
+// A purge that begins in this moment holds the row: then there is none to delete when it has. Who registers another
+// table comes after the end of the grace.
+const sqlTakeDroppedBack = `
+DELETE FROM dropped_tables WHERE id = @id AND (purge_started_at IS NULL OR purged_until < now())
+RETURNING table_uuid = @uuid AND purged_until IS NULL`
 
 func reserveOne(ctx context.Context, tx pgx.Tx, r reservation) error {
 	key := vending.Key(r.location)
@@ -226,7 +234,10 @@ func reserveOne(ctx context.Context, tx pgx.Tx, r reservation) error {
 
 // A table that had moved owned its former places too.
 const sqlPassLocations = `
-UPDATE locations SET owner_kind = 'table', owner_id = @owner WHERE owner_id = @previous AND owner_kind = 'dropped'`
+UPDATE locations SET owner_kind = 'table', owner_id = @owner
+WHERE owner_id = @previous AND owner_kind IN ('dropped', 'former')`
+
+const sqlLeaveFormer = `UPDATE locations SET owner_kind = 'former' WHERE owner_id = @id AND owner_kind = 'dropped'`
 
 const sqlPurgeBegan = `SELECT EXISTS (SELECT 1 FROM dropped_tables WHERE id = @id)`
 
@@ -237,12 +248,29 @@ func forgetOwner(ctx context.Context, tx pgx.Tx, r reservation, owner uuid.UUID)
 		return err
 	}
 	if !r.registers {
-		_, err := tx.Exec(ctx, sqlForgetDropped, args)
+		if _, err := tx.Exec(ctx, sqlForgetDropped, args); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, sqlLeaveFormer, args)
 		return err
 	}
-	if _, err := tx.Exec(ctx, sqlTakeDroppedBack, args); err != nil {
+	back := false
+	err := tx.QueryRow(ctx, sqlTakeDroppedBack, pgx.NamedArgs{"id": owner, "uuid": r.tableUUID}).Scan(&back)
+	switch {
+	case noRows(err):
+		return refusePurging(ctx, tx, args)
+	case err != nil:
 		return err
+	case back:
+		_, err = tx.Exec(ctx, sqlPassLocations, pgx.NamedArgs{"previous": owner, "owner": r.owner})
+	default:
+		_, err = tx.Exec(ctx, sqlLeaveFormer, args)
 	}
+	return err
+}
+
+// refusePurging refuses what a purge began with after the place was looked at.
+func refusePurging(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs) error {
 	var purging bool
 	if err := tx.QueryRow(ctx, sqlPurgeBegan, args).Scan(&purging); err != nil {
 		return err
@@ -250,8 +278,7 @@ func forgetOwner(ctx context.Context, tx pgx.Tx, r reservation, owner uuid.UUID)
 	if purging {
 		return fault.New(fault.BadRequest, "the table was dropped with purge and its files are being removed")
 	}
-	_, err := tx.Exec(ctx, sqlPassLocations, pgx.NamedArgs{"previous": owner, "owner": r.owner})
-	return err
+	return nil
 }
 
 // prefixesOf gives what lies above a key, from the root down, without the key itself.

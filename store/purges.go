@@ -91,6 +91,10 @@ func holdLease(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs) error {
 
 const sqlKeepDropped = `UPDATE dropped_tables SET purge_started_at = NULL WHERE id = @id`
 
+// The row stays while its place is for nobody but its name.
+const sqlSettlePurged = `
+UPDATE dropped_tables SET purged_until = now() + make_interval(secs => @grace_seconds) WHERE id = @id`
+
 // settleDropped lets go of a dropped table whose files are gone, or lets it be registered again.
 func settleDropped(ctx context.Context, tx pgx.Tx, id uuid.UUID, fate maintenance.DroppedFate) error {
 	args := pgx.NamedArgs{"id": id}
@@ -99,10 +103,9 @@ func settleDropped(ctx context.Context, tx pgx.Tx, id uuid.UUID, fate maintenanc
 		_, err := tx.Exec(ctx, sqlKeepDropped, args)
 		return err
 	case maintenance.DroppedForgotten:
-		if _, err := tx.Exec(ctx, sqlForgetDropped, args); err != nil {
-			return err
-		}
-		return releaseLocations(ctx, tx, id)
+		args["grace_seconds"] = placeGrace.Seconds()
+		_, err := tx.Exec(ctx, sqlSettlePurged, args)
+		return err
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"catalogd/catalog"
 	"catalogd/internal/fault"
+	"catalogd/vending"
 )
 
 const sqlListTables = `
@@ -160,9 +161,11 @@ INSERT INTO dropped_tables (id, warehouse_id, namespace, name, table_uuid, locat
 SELECT gone.id, gone.warehouse_id, namespaces.levels, gone.name, gone.table_uuid, gone.location, gone.metadata_location,
        @purge, CASE WHEN @unregistered THEN now() + make_interval(secs => @grace_seconds) END, @at,
        CASE WHEN gone.name_key IS NOT NULL THEN namespaces.levels_key || gone.name_key END, gone.kind
-FROM gone JOIN namespaces ON namespaces.id = gone.namespace_id`
+FROM gone JOIN namespaces ON namespaces.id = gone.namespace_id
+RETURNING dropped_tables.location`
 
-const sqlKeepDroppedLocations = `UPDATE locations SET owner_kind = 'dropped' WHERE owner_id = @id`
+const sqlKeepDroppedLocations = `
+UPDATE locations SET owner_kind = CASE WHEN location = @key THEN 'dropped' ELSE 'former' END WHERE owner_id = @id`
 
 const sqlDeleteTableMaintenance = `DELETE FROM table_maintenance WHERE table_id = @id`
 
@@ -170,16 +173,18 @@ const sqlDeleteTableMaintenance = `DELETE FROM table_maintenance WHERE table_id 
 func (s *Store) DropTable(ctx context.Context, d catalog.TableDrop) error {
 	args := pgx.NamedArgs{
 		"id": d.ID, "kind": d.Kind, "purge": d.PurgeRequested, "at": d.Fact.At, "unregistered": d.Unregistered,
-		"grace_seconds": unregisteredGrace.Seconds(), "at_location": storable(d.At),
+		"grace_seconds": placeGrace.Seconds(), "at_location": storable(d.At),
 	}
 	return s.InTx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, sqlDropTable, args)
+		var location string
+		err := tx.QueryRow(ctx, sqlDropTable, args).Scan(&location)
+		if noRows(err) {
+			return whyNotDropped(ctx, tx, d, args)
+		}
 		if err != nil {
 			return err
 		}
-		if tag.RowsAffected() == 0 {
-			return whyNotDropped(ctx, tx, d, args)
-		}
+		args["key"] = vending.Key(location)
 		if d.PurgeRequested && d.Kind == catalog.KindTable {
 			if err := addPurge(ctx, tx, d); err != nil {
 				return err

@@ -145,7 +145,7 @@ const sqlFindDropped = `
 SELECT dropped_tables.id, dropped_tables.namespace, dropped_tables.name, dropped_tables.table_uuid, dropped_tables.location,
        dropped_tables.metadata_location, warehouses.name
 FROM dropped_tables JOIN warehouses ON warehouses.id = dropped_tables.warehouse_id
-WHERE dropped_tables.id = @id`
+WHERE dropped_tables.id = @id AND dropped_tables.purged_until IS NULL`
 
 // FindDropped gives a dropped table.
 func (s *Store) FindDropped(ctx context.Context, id uuid.UUID) (catalog.DroppedTable, error) {
@@ -176,7 +176,7 @@ SELECT dropped_tables.id, dropped_tables.kind, dropped_tables.namespace, dropped
        coalesce((SELECT jobs.id FROM jobs WHERE jobs.table_id = dropped_tables.id AND jobs.kind = 'purge'
                  ORDER BY jobs.created_at DESC LIMIT 1), '00000000-0000-0000-0000-000000000000')
 FROM dropped_tables
-WHERE dropped_tables.warehouse_id = @warehouse
+WHERE dropped_tables.warehouse_id = @warehouse AND dropped_tables.purged_until IS NULL
 ORDER BY dropped_tables.dropped_at DESC, dropped_tables.id
 LIMIT @limit`
 

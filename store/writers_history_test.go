@@ -172,6 +172,7 @@ WHERE cardinality(a.levels) > 1 AND b.id IS NULL`,
 	"a location that belongs to nothing": `
 SELECT location FROM locations
 WHERE NOT (owner_kind = 'table' AND owner_id IN (SELECT id FROM tables)
+    OR owner_kind = 'former'
     OR owner_kind = 'dropped' AND owner_id IN (SELECT id FROM dropped_tables)
     OR owner_kind = 'namespace' AND owner_id IN (SELECT id FROM namespaces)
     OR owner_kind = 'staged' AND owner_id IN (SELECT table_uuid FROM staged_tables))`,

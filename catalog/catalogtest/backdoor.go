@@ -33,6 +33,8 @@ type UpkeepBackdoor interface {
 	LapseDropped(t testing.TB, dropped uuid.UUID)
 	// MarkPurging marks a dropped table's purge as begun.
 	MarkPurging(t testing.TB, dropped uuid.UUID)
+	// FinishPurge ends a dropped table's purge, as a worker that has removed its files does.
+	FinishPurge(t testing.TB, dropped uuid.UUID)
 	// PurgeOf gives the purge job that a drop left; false when there is none.
 	PurgeOf(t testing.TB, dropped uuid.UUID) (catalog.PurgeJob, bool)
 	// LapseOutdated ends the grace of all outdated files, and their claims.

@@ -15,8 +15,8 @@ import (
 // stagedGrace is how long an expired staged create still holds its location.
 const stagedGrace = 12 * time.Hour
 
-// unregisteredGrace is how long an unregistered table's location is for that table alone.
-const unregisteredGrace = 12 * time.Hour
+// placeGrace is how long an unregistered table's location is for that table alone, and a purged one's for its name.
+const placeGrace = 12 * time.Hour
 
 // reservation is a location about to get an owner.
 type reservation struct {
@@ -48,9 +48,12 @@ func (st *state) reserve(r reservation, now time.Time) error {
 		}
 		if at == key && st.yields(l, r, now) {
 			delete(st.staged, l.owner)
+			d := st.dropped[l.owner]
 			delete(st.dropped, l.owner)
-			if r.registers != uuid.Nil {
+			if r.registers != uuid.Nil && r.registers == d.UUID && !d.gone {
 				st.passDropped(l.owner, r.owner)
+			} else {
+				st.leaveFormer(l.owner)
 			}
 			continue
 		}
@@ -108,15 +111,25 @@ func (st *state) droppedYields(d droppedRow, r reservation) bool {
 func (st *state) passDropped(dropped, table uuid.UUID) {
 	for key, l := range st.locations {
 		if l.owner == dropped && l.dropped {
-			l.owner, l.dropped = table, false
+			l.owner, l.dropped, l.former = table, false, false
+			st.locations[key] = l
+		}
+	}
+}
+
+// leaveFormer: what is left of a dropped table's places when its row is gone is reserved for good.
+func (st *state) leaveFormer(dropped uuid.UUID) {
+	for key, l := range st.locations {
+		if l.owner == dropped && l.dropped {
+			l.former = true
 			st.locations[key] = l
 		}
 	}
 }
 
 func (st *state) lapsed(l locationRow, now time.Time) bool {
-	if d, ok := st.dropped[l.owner]; ok && l.dropped && d.unregistered {
-		return d.at.Add(unregisteredGrace).Before(now)
+	if d, ok := st.dropped[l.owner]; ok && l.dropped && (d.unregistered || d.gone) {
+		return !l.former && d.at.Add(placeGrace).Before(now)
 	}
 	return l.staged && st.staged[l.owner].expires.Add(stagedGrace).Before(now)
 }

@@ -135,7 +135,8 @@ type tableRow struct {
 type droppedRow struct {
 	tableRow
 	unregistered, purging, purged bool
-	at                            time.Time // by the store's clock
+	at                            time.Time // by the store's clock: of the drop, or of the end of the purge
+	gone                          bool      // the purge has ended
 	droppedAt                     time.Time
 }
 
@@ -153,6 +154,7 @@ type locationRow struct {
 	warehouse uuid.UUID
 	kind      authz.SecurableKind
 	dropped   bool
+	former    bool // of a dropped table that had moved before
 	staged    bool
 	owner     uuid.UUID
 }

@@ -1,6 +1,7 @@
 package catalogtest
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -60,6 +61,70 @@ var upkeepPromises = []promise{
 		}
 		fresh := b.newTable(a, "t", "s3://bucket/x/t")
 		b.must(b.commit(fresh)) // an engine that drops and creates means the same place
+	}},
+	{"APurgedTablesPlaceWaitsForItsName", func(b *bench) {
+		a := b.namespace("a")
+		made := b.purged(a, "t", "s3://bucket/x/t")
+		for _, refused := range []catalog.PointerChange{
+			b.newTable(a, "u", "s3://bucket/x/t"), b.newTable(a, "u", "s3://bucket/x/t/deeper"), b.newTable(a, "u", "s3://bucket/x"),
+			b.newTable(b.namespace("other"), "t", "s3://bucket/x/t"), b.again(made, a, "t"),
+		} {
+			b.refusedOverlap(b.commit(refused), refused.Record.Ident.String()+" at "+refused.Record.Location)
+		}
+		_, err := b.store.FindDropped(b.Context(), made.Record.ID)
+		b.refused(err, fault.NotFound, "")
+		if list, err := b.store.ListDropped(b.Context(), b.warehouse.ID, 2); err != nil || len(list) != 0 {
+			b.Errorf("listed as having files: %v %v", list, err)
+		}
+		b.must(b.commit(b.newTable(a, "t", "s3://bucket/x/t")))
+	}},
+	{"APurgedTablesPlaceIsFreeInTheEnd", func(b *bench) {
+		a := b.namespace("a")
+		for name, registered := range map[string]bool{"created": false, "registered": true} {
+			made := b.purged(a, "t", "s3://bucket/x/"+name)
+			b.back.LapseDropped(b, made.Record.ID)
+			next := b.newTable(a, name, made.Record.Location)
+			next.Registered = registered
+			b.must(b.commit(next))
+		}
+	}},
+	{"AFormerPlacePassesToNoOtherName", func(b *bench) {
+		a := b.namespace("a")
+		for i, drop := range []catalog.TableDrop{
+			{}, {PurgeRequested: true, Purge: catalog.PurgeJob{ID: uuid.New()}}, {Unregistered: true},
+		} {
+			former, last := fmt.Sprintf("s3://bucket/x%d/t", i), fmt.Sprintf("s3://bucket/y%d/t", i)
+			made := b.newTable(a, "t", former)
+			b.must(b.commit(made))
+			move := b.swap(made.Record)
+			move.OldLocation, move.Record.Location = former, last
+			b.must(b.commit(move))
+			b.dropWith(move.Record, drop)
+			if drop.PurgeRequested {
+				b.back.FinishPurge(b, made.Record.ID)
+			}
+			b.back.LapseDropped(b, made.Record.ID)
+			if drop.PurgeRequested || drop.Unregistered {
+				b.must(b.commit(b.newTable(a, fmt.Sprintf("last%d", i), last)))
+			}
+			name := fmt.Sprintf("u%d", i)
+			registered := b.newTable(a, name, former)
+			registered.Registered = true
+			for _, refused := range []catalog.PointerChange{b.newTable(a, name, former), b.newTable(a, name, former+"/deeper"), registered} {
+				b.refusedOverlap(b.commit(refused), refused.Record.Location)
+			}
+		}
+	}},
+	{"WhatATableLeftBehindStaysWhenItsNameComesAgain", func(b *bench) {
+		a := b.namespace("a")
+		made := b.newTable(a, "t", "s3://bucket/x/t")
+		b.must(b.commit(made))
+		move := b.swap(made.Record)
+		move.OldLocation, move.Record.Location = made.Record.Location, "s3://bucket/y/t"
+		b.must(b.commit(move))
+		b.drop(move.Record)
+		b.must(b.commit(b.newTable(a, "t", "s3://bucket/y/t")))
+		b.refusedOverlap(b.commit(b.newTable(a, "u", "s3://bucket/x/t")), "the former place")
 	}},
 	{"AnUnregisteredTableComesBackAnywhere", func(b *bench) {
 		a := b.namespace("a")
@@ -189,6 +254,16 @@ func (b *bench) again(before catalog.PointerChange, n catalog.NamespaceRecord, n
 	c.Record.UUID, c.Record.MetadataLocation = before.Record.UUID, before.Record.MetadataLocation
 	c.Registered = true
 	return c
+}
+
+// purged makes a table, drops it and removes its files.
+func (b *bench) purged(n catalog.NamespaceRecord, name, location string) catalog.PointerChange {
+	b.Helper()
+	made := b.newTable(n, name, location)
+	b.must(b.commit(made))
+	b.dropWith(made.Record, catalog.TableDrop{PurgeRequested: true, Purge: catalog.PurgeJob{ID: uuid.New()}})
+	b.back.FinishPurge(b, made.Record.ID)
+	return made
 }
 
 func (b *bench) tryDropWith(r catalog.TableRecord, d catalog.TableDrop) error {

@@ -10,6 +10,7 @@ import (
 	"catalogd/authz"
 	"catalogd/catalog"
 	"catalogd/internal/fault"
+	"catalogd/vending"
 )
 
 // ListTables gives the names of a namespace's tables or of its views.
@@ -101,7 +102,7 @@ func (s *Store) DropTable(ctx context.Context, d catalog.TableDrop) error {
 		}
 		for key, l := range st.locations {
 			if l.owner == d.ID {
-				l.dropped = true
+				l.dropped, l.former = true, key != vending.Key(t.Location)
 				st.locations[key] = l
 			}
 		}

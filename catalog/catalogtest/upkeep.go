@@ -68,7 +68,7 @@ func (s *Store) FindDropped(ctx context.Context, id uuid.UUID) (catalog.DroppedT
 	var d catalog.DroppedTable
 	err := s.tx(ctx, "FindDropped", func(st *state) error {
 		row, ok := st.dropped[id]
-		if !ok {
+		if !ok || row.gone {
 			return fault.New(fault.NotFound, "the dropped table is not there any more")
 		}
 		d.Warehouse, d.Record = st.warehouses[row.warehouse], row.TableRecord
@@ -83,7 +83,7 @@ func (s *Store) ListDropped(ctx context.Context, warehouseID uuid.UUID, limit in
 	var found []catalog.DroppedListed
 	err := s.tx(ctx, "ListDropped", func(st *state) error {
 		for id, d := range st.dropped {
-			if d.warehouse == warehouseID {
+			if d.warehouse == warehouseID && !d.gone {
 				r := d.TableRecord
 				r.NamespaceID, r.FormatVersion, r.Version = uuid.Nil, 0, 0
 				found = append(found, catalog.DroppedListed{
@@ -101,7 +101,7 @@ func (s *Store) ListDropped(ctx context.Context, warehouseID uuid.UUID, limit in
 
 // LapseDropped moves a table's drop far into the past.
 func (s *Store) LapseDropped(_ testing.TB, dropped uuid.UUID) {
-	s.changeDropped(dropped, func(d *droppedRow) { d.at = s.Now().Add(-2 * unregisteredGrace) })
+	s.changeDropped(dropped, func(d *droppedRow) { d.at = s.Now().Add(-2 * placeGrace) })
 }
 
 // MarkPurging marks a dropped table's purge as begun.
@@ -115,6 +115,11 @@ func (s *Store) changeDropped(id uuid.UUID, change func(d *droppedRow)) {
 	d := s.state.dropped[id]
 	change(&d)
 	s.state.dropped[id] = d
+}
+
+// FinishPurge ends a dropped table's purge.
+func (s *Store) FinishPurge(_ testing.TB, dropped uuid.UUID) {
+	s.changeDropped(dropped, func(d *droppedRow) { d.purging, d.gone, d.at = true, true, s.Now() })
 }
 
 // PurgeOf gives the purge job that a drop left.
