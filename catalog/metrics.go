@@ -20,6 +20,9 @@ const (
 	reportBytesMax = 64 << 10
 	// reportCutsMax is how many members are taken out of a long report before only its type is kept.
 	reportCutsMax = 8
+	// reportDepthMax bounds how deeply a report's values nest. Readers of JSON stop at some depth, most at 1,000, and
+	// one report must not hide the others of a list.
+	reportDepthMax = 500
 	// reportTypeBytesMax bounds the name of a report's type; the specification has two.
 	reportTypeBytesMax = 128
 	// reportsPerTableMax is how many reports a table keeps, the newest. Sweeps come after every reportSweepEvery-th
@@ -104,6 +107,9 @@ func (s *Service) sweepReports(ctx context.Context, tableID uuid.UUID) {
 }
 
 func parseReport(body []byte) (MetricsReport, error) {
+	if deeperThan(reportDepthMax, body) {
+		return MetricsReport{}, fault.New(fault.BadRequest, "the values of the metrics report nest more than %d deep", reportDepthMax)
+	}
 	var members map[string]json.RawMessage
 	if json.Unmarshal(body, &members) != nil {
 		return MetricsReport{}, fault.New(fault.BadRequest, "the metrics report is not a JSON object with a report-type")
@@ -130,6 +136,28 @@ func parseReport(body []byte) (MetricsReport, error) {
 		r.Report = short
 	}
 	return r, nil
+}
+
+// deeperThan tells whether lists and objects of a JSON text nest more than depth deep. Of other texts it says nothing of
+// use.
+func deeperThan(depth int, text []byte) bool {
+	inString, open := false, 0
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			inString = !inString
+		case inString && c == '\\':
+			i++
+		case inString:
+		case c == '[', c == '{':
+			if open++; open > depth {
+				return true
+			}
+		case c == ']', c == '}':
+			open--
+		}
+	}
+	return false
 }
 
 // shortenedMember is what a shortened report says of itself: the names of what is missing in it.
