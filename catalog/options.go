@@ -83,7 +83,10 @@ func checkOptions(properties map[string]string) error {
 				purgeDelayProperty, text, int64(purgeDelayMax/time.Second))
 		}
 	}
-	return checkFormatOptions(properties)
+	if err := checkFormatOptions(properties); err != nil {
+		return err
+	}
+	return checkPresets(Warehouse{Properties: properties})
 }
 
 func checkOption(name, prefix, key string) error {
@@ -93,6 +96,8 @@ func checkOption(name, prefix, key string) error {
 	switch ofClient := prefix == prefixConfigDefault || prefix == prefixConfigOverride; {
 	case prefix != "" && key == "":
 		return refused("a name must follow the prefix")
+	case prefix != "" && !isPlainName(key):
+		return refused("a name behind a prefix is of printable ASCII characters, without spaces around it")
 	case steers(key):
 		return refused("it would steer clients' storage access or credentials; leave it out: endpoint, region and the rest belong to " +
 			"storageConfigInfo, and credentials are vended with each table")

@@ -23,11 +23,20 @@ func TestField_C009_OptionsThatSteerClientsAreRefused(t *testing.T) {
 	}
 	for _, name := range []string{
 		"rest.auth.type", "auth.type", "oauth2-server-uri", "prefix", "warehouse", "namespace-separator", "ssl.cabundle", "catalog-impl",
+		"http-client.apache.proxy-endpoint", "HTTP-client.type", "ecs.s3.endpoint", "kms.endpoint", "glue.endpoint", "dynamodb.endpoint",
+		"s3tables.endpoint", "jdbc.url", "aws.region", "azure.x",
 		"metrics-reporter-impl", "Encryption.KMS-impl", "scope", "table-default.k", "config-default.k",
 	} {
 		for _, prefix := range []string{prefixConfigDefault, prefixConfigOverride} {
 			if err := checkOptions(map[string]string{prefix + name: "x"}); !fault.Is(err, fault.BadRequest) {
 				t.Errorf("%s%s: %v", prefix, name, err)
+			}
+		}
+	}
+	for _, key := range []string{"\u200bs3.endpoint", "x\r\nSet-Cookie: a", "a\x00", "a\x7f", " a", "a ", "größe", "s3\u2024endpoint", "\xff"} {
+		for _, prefix := range clientPrefixes {
+			if err := checkOptions(map[string]string{prefix + key: "x"}); !fault.Is(err, fault.BadRequest) || !strings.Contains(fault.Message(err), "printable") {
+				t.Errorf("%s%q: %v", prefix, key, err)
 			}
 		}
 	}
@@ -59,6 +68,40 @@ func TestField_C009_OptionsThatSteerClientsAreRefused(t *testing.T) {
 	}
 	if err := checkOptions(good); err != nil {
 		t.Error(err)
+	}
+}
+
+// Presets with which no table or view could be made are refused when they are set, with what a create would say.
+func TestOptions_PresetsThatBreakEveryCreateAreRefused(t *testing.T) {
+	for _, c := range []struct{ name, value, word string }{
+		{"write.metadata.compression-codec", "lz77", "must be gzip or none"},
+		{"commit.retry.num-retries", "abc", "must be an integer"},
+		{"commit.retry.min-wait-ms", "-1", "must be an integer"},
+	} {
+		for _, prefix := range []string{prefixTableDefault, prefixTableOverride, prefixViewDefault, prefixViewOverride} {
+			err := checkOptions(map[string]string{prefix + c.name: c.value})
+			if !fault.Is(err, fault.BadRequest) || !strings.Contains(fault.Message(err), c.word) || !strings.Contains(fault.Message(err), c.name) {
+				t.Errorf("%s%s=%s: %v", prefix, c.name, c.value, err)
+			}
+		}
+	}
+	for _, bad := range []map[string]string{
+		{"view-override.version.history.num-entries": "0"}, {"table-default.encryption.key-id": "k"},
+		{"table-default.encryption.key-id": "k", "allowed-format-versions": "1,2"},
+	} {
+		if err := checkOptions(bad); !fault.Is(err, fault.BadRequest) {
+			t.Errorf("%v: %v", bad, err)
+		}
+	}
+	for _, good := range []map[string]string{
+		{"table-override.write.metadata.compression-codec": "gzip", "table-default.commit.retry.num-retries": "10"},
+		{"table-default.encryption.key-id": "k", "table-default.format-version": "3"},
+		{"table-default.write.metadata.metrics.column.id": "none"}, // of tables that have such a column
+		{"view-default.version.history.num-entries": "5", "allowed-format-versions": "1"},
+	} {
+		if err := checkOptions(good); err != nil {
+			t.Errorf("%v: %v", good, err)
+		}
 	}
 }
 

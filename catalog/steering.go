@@ -18,7 +18,10 @@ var steeringProperties = []string{"io-impl", "py-io-impl", "token", "uri", "cred
 
 // sessionPrefixes and sessionProperties would, in a client's configuration, change whom it talks to, as whom, or what
 // code it runs; this server's own answers are among them.
-var sessionPrefixes = []string{"rest.", "auth.", "oauth2", "ssl", "hadoop.", "fs.", "lock.", "encryption.kms"}
+var sessionPrefixes = []string{
+	"rest.", "auth.", "oauth2", "ssl", "hadoop.", "fs.", "lock.", "encryption.kms",
+	"http-client.", "ecs.", "kms.", "glue.", "dynamodb.", "s3tables.", "aws.", "azure.", "jdbc.",
+}
 
 var sessionProperties = []string{
 	"prefix", "warehouse", "namespace-separator", "scope", "audience", "resource", "token-exchange-enabled", "type",
@@ -33,6 +36,17 @@ func steers(name string) bool {
 // ends in -impl names a class to load.
 func takesOver(name string) bool {
 	return steers(name) || named(name, sessionProperties, sessionPrefixes) || strings.HasSuffix(strings.ToLower(name), "-impl")
+}
+
+// isPlainName tells whether a name is printable ASCII without spaces around it: what looks like another name, or ends a
+// line, is no setting of any client.
+func isPlainName(name string) bool {
+	for i := range len(name) {
+		if name[i] < ' ' || name[i] > '~' {
+			return false
+		}
+	}
+	return strings.TrimSpace(name) == name
 }
 
 func named(name string, names, prefixes []string) bool {
