@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -36,8 +37,15 @@ type registerTurn struct {
 // begin waits for a place; who waits too long gets fault.Busy, and nothing was touched.
 func (t *registerTurn) begin(ctx context.Context) error { return t.wait(ctx, t.all) }
 
-// larger waits for the place of a large file.
-func (t *registerTurn) larger(ctx context.Context) error { return t.wait(ctx, t.large) }
+// larger waits for the place of a large file. What the one before left in memory is taken away first: the collector
+// would else let it lie until there is as much again.
+func (t *registerTurn) larger(ctx context.Context) error {
+	if err := t.wait(ctx, t.large); err != nil {
+		return err
+	}
+	runtime.GC()
+	return nil
+}
 
 func (t *registerTurn) wait(ctx context.Context, places *semaphore.Weighted) error {
 	ctx, cancel := context.WithTimeout(ctx, registerWaitMax)
