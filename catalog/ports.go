@@ -158,6 +158,8 @@ type PointerChange struct {
 	// Registered tells that the metadata file was there before: the location may be that of a dropped table with the
 	// record's uuid, unless its purge has begun. fault.Busy while housekeeping is removing that very file.
 	Registered bool
+	// Restores lets a registration have a dropped table whose namespace is gone, or not known.
+	Restores bool
 	// Outdated are metadata files that the table does not name any more and that may be removed after the grace period.
 	Outdated []string
 	// Maintenance is the state of catalogd.maintenance.enabled in the new properties (nil: not set there).

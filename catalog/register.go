@@ -252,7 +252,10 @@ func checkRegisteredLocation(w Warehouse, location string) error {
 func (s *Service) registration(c Caller, kind Kind, res Resolution, r RegisterRequest, d metadataText) PointerChange {
 	w := *res.Warehouse
 	record := newRecord(res, kind, r.Ident, d, viewFormatVersion)
-	change := PointerChange{WarehouseID: w.ID, Registered: true, Packed: deflate.Pack(d.JSON())}
+	change := PointerChange{
+		WarehouseID: w.ID, Registered: true, Packed: deflate.Pack(d.JSON()),
+		Restores: allowed(res, res.Path()[:2], authz.CatalogManageContent),
+	}
 	if table, ok := d.(*commit.Document); ok {
 		record.FormatVersion = table.FormatVersion()
 		change.Maintenance = maintenanceFlag(table)

@@ -382,6 +382,31 @@ func TestRegister_UndoesADrop(t *testing.T) {
 	b.refusedRegister("twice", table.MetadataLocation, fault.BadRequest, "overlaps")
 }
 
+// A namespace that somebody makes anew inherits no dropped table of the one that had its name.
+func TestRegister_OfANamespaceThatIsGone(t *testing.T) {
+	b := newBench(t)
+	table := b.mustCreate("t")
+	if err := b.DropTable(ctx, system, catalog.DropTableRequest{Warehouse: "w", Ident: id("t")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.DropNamespace(ctx, system, "w", catalog.Namespace{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.CreateNamespace(ctx, system, "w", catalog.Namespace{"a"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, privilege := range []authz.Privilege{authz.TableCreate, authz.TableFullMetadata, authz.CatalogManageMetadata} {
+		c := b.principal(string(privilege), privilege, "")
+		if _, err := b.registerAs(c, "t", table.MetadataLocation, false); !fault.Is(err, fault.BadRequest) {
+			t.Errorf("%s: %v", privilege, err)
+		}
+	}
+	owner := b.principal("owner", authz.CatalogManageContent, "")
+	if _, err := b.registerAs(owner, "t", table.MetadataLocation, false); err != nil {
+		t.Errorf("who manages the warehouse's content: %v", err)
+	}
+}
+
 func TestUnregister_LosesToACommit(t *testing.T) {
 	b := newBench(t)
 	b.mustCreate("t")

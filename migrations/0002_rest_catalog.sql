@@ -111,6 +111,8 @@ ALTER TABLE dropped_tables ADD COLUMN unregistered_until timestamptz; -- NULL: i
 ALTER TABLE dropped_tables ADD COLUMN purge_started_at timestamptz;
 -- Its files are gone: till then its place is for nobody but its name, while credentials vended before may live.
 ALTER TABLE dropped_tables ADD COLUMN purged_until timestamptz;
+-- Dropped tables are the namespace's and not its name's. NULL: not known, so nobody's who has no right on everything.
+ALTER TABLE dropped_tables ADD COLUMN namespace_id uuid;
 ALTER TABLE dropped_tables ADD COLUMN kind text NOT NULL DEFAULT 'table';
 CREATE INDEX dropped_tables_warehouse ON dropped_tables (warehouse_id, dropped_at DESC);
 

@@ -62,6 +62,7 @@ CREATE TABLE dropped_tables (
     unregistered_until timestamp with time zone,
     purge_started_at timestamp with time zone,
     purged_until timestamp with time zone,
+    namespace_id uuid,
     kind text NOT NULL DEFAULT 'table'::text,
     CONSTRAINT dropped_tables_pkey PRIMARY KEY (id),
     CONSTRAINT dropped_tables_warehouse_id_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE CASCADE

@@ -72,7 +72,7 @@ func reserveForCommit(ctx context.Context, tx pgx.Tx, changes []catalog.PointerC
 		wanted = append(wanted, reservation{
 			warehouse: c.WarehouseID, location: c.Record.Location, kind: ownerTable, owner: c.Record.ID,
 			ident: c.Record.Ident, tableUUID: c.Record.UUID, principal: c.Fact.Caller.Principal.ID,
-			staged: c.StagedUUID, registers: c.Registered,
+			staged: c.StagedUUID, registers: c.Registered, restores: c.Restores,
 		})
 	}
 	return reserve(ctx, tx, wanted)

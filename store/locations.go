@@ -18,10 +18,11 @@ import (
 // everything below a location. The exceptions:
 //   - tables and further namespaces of a warehouse may lie below the location of one of its namespaces;
 //   - what a table was dropped from, or a create was staged for and never came, may be taken again under the same
-//     name: an engine that drops and creates `ns.t LOCATION x` means the same place. A staged create passes only to
+//     name: an engine that drops and creates `ns.t LOCATION x` means the same place. A namespace that was dropped and
+//     made anew is another one: it may be another owner's. A staged create passes only to
 //     its own principal, who has its credentials already, until it has lapsed;
 //   - a dropped table that is registered again takes its own location back, under any name of its namespace, and
-//     anywhere when it was unregistered. Once its purge has begun there is nothing to take back.
+//     anywhere when it was unregistered; when its namespace is gone, for who may do everything in the warehouse. Once its purge has begun there is nothing to take back.
 //
 // What a table had owned before it moved still holds its files, which no purge removes: when it is dropped such a place
 // passes to its own name at most, and stays reserved when nothing is known of the table any more.
@@ -57,6 +58,7 @@ type reservation struct {
 	principal uuid.UUID          // who asks
 	staged    uuid.UUID          // the staged create whose location passes to the owner; uuid.Nil: none
 	registers bool               // the table was there before, under tableUUID
+	restores  bool               // and its namespace may be gone
 }
 
 const sqlWarehouseBase = `SELECT location FROM warehouses WHERE id = @id`
@@ -147,12 +149,11 @@ SELECT found.owner_id, found.yields OR found.lapsed AS yields
 FROM (
     SELECT locations.owner_id, locations.owner_kind, locations.location, locations.warehouse_id,
            locations.location = @key AND (
-               dropped_tables.warehouse_id = @warehouse AND NOT (@registers AND dropped_tables.purge_started_at IS NOT NULL)
-               AND (dropped_tables.namespace = @namespace AND dropped_tables.name = @name OR dropped_tables.ident_key = @ident_key)
+               origin.same AND NOT (@registers AND dropped_tables.purge_started_at IS NOT NULL)
+               AND (dropped_tables.name = @name OR dropped_tables.ident_key = @ident_key)
                OR @registers AND dropped_tables.table_uuid = @uuid AND dropped_tables.purge_started_at IS NULL
-               AND (dropped_tables.unregistered_until IS NOT NULL
-                    OR dropped_tables.warehouse_id = @warehouse AND (dropped_tables.namespace = @namespace
-                       OR trim_array(dropped_tables.ident_key, 1) = trim_array(@ident_key::text[], 1)))
+               AND (dropped_tables.unregistered_until IS NOT NULL OR origin.same
+                    OR @restores AND origin.id IS NULL AND dropped_tables.warehouse_id = @warehouse)
                OR staged_tables.warehouse_id = @warehouse AND staged_tables.principal_id = @principal
                AND (staged_tables.namespace = @namespace AND staged_tables.name = @name OR staged_tables.ident_key = @ident_key)
            ) IS TRUE AS yields,
@@ -163,6 +164,11 @@ FROM (
     FROM locations
     LEFT JOIN staged_tables ON locations.owner_kind = 'staged' AND staged_tables.table_uuid = locations.owner_id
     LEFT JOIN dropped_tables ON locations.owner_kind IN ('dropped', 'former') AND dropped_tables.id = locations.owner_id
+    LEFT JOIN LATERAL (
+        SELECT namespaces.id, namespaces.warehouse_id = @warehouse AND (namespaces.levels = @namespace
+                   OR namespaces.levels_key = trim_array(@ident_key::text[], 1)) AS same
+        FROM namespaces WHERE namespaces.id = dropped_tables.namespace_id
+    ) AS origin ON true
     WHERE locations.owner_id <> @owner
       AND (locations.location = ANY (@above::text[]) OR locations.location >= @key AND locations.location < @past)
 ) AS found
@@ -199,7 +205,7 @@ func reserveOne(ctx context.Context, tx pgx.Tx, r reservation) error {
 		"key": key, "above": prefixesOf(key), "past": key[:len(key)-1] + "0", // '0' is what follows '/'
 		"warehouse": r.warehouse, "kind": r.kind, "owner": r.owner, "namespace": []string(r.ident.Namespace),
 		"name": r.ident.Name, "ident_key": foldIdent(r.ident), "principal": r.principal, "grace_seconds": stagedGrace.Seconds(),
-		"previous": uuid.Nil, "registers": r.registers, "uuid": r.tableUUID,
+		"previous": uuid.Nil, "registers": r.registers, "restores": r.restores, "uuid": r.tableUUID,
 	}
 	rows, err := tx.Query(ctx, sqlOverlapping, args)
 	if err != nil {

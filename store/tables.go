@@ -156,9 +156,9 @@ WITH gone AS (
     DELETE FROM tables WHERE id = @id AND kind = @kind AND (@at_location = '' OR metadata_location = @at_location)
     RETURNING id, warehouse_id, namespace_id, kind, name, name_key, table_uuid, location, metadata_location
 )
-INSERT INTO dropped_tables (id, warehouse_id, namespace, name, table_uuid, location, metadata_location,
+INSERT INTO dropped_tables (id, warehouse_id, namespace_id, namespace, name, table_uuid, location, metadata_location,
                             purge_requested, unregistered_until, dropped_at, ident_key, kind)
-SELECT gone.id, gone.warehouse_id, namespaces.levels, gone.name, gone.table_uuid, gone.location, gone.metadata_location,
+SELECT gone.id, gone.warehouse_id, namespaces.id, namespaces.levels, gone.name, gone.table_uuid, gone.location, gone.metadata_location,
        @purge, CASE WHEN @unregistered THEN now() + make_interval(secs => @grace_seconds) END, @at,
        CASE WHEN gone.name_key IS NOT NULL THEN namespaces.levels_key || gone.name_key END, gone.kind
 FROM gone JOIN namespaces ON namespaces.id = gone.namespace_id

@@ -61,7 +61,7 @@ func (s *Store) takePlace(st *state, c catalog.PointerChange) error {
 		location: c.Record.Location, kind: authz.Table, ident: c.Record.Ident,
 	}
 	if c.Registered {
-		r.registers = c.Record.UUID
+		r.registers, r.restores = c.Record.UUID, c.Restores
 	}
 	return st.reserve(r, s.Now())
 }

@@ -26,6 +26,7 @@ type reservation struct {
 	staged                      bool
 	ident                       catalog.Identifier
 	registers                   uuid.UUID // uuid of the table that was there before; uuid.Nil: none
+	restores                    bool
 }
 
 func overlap() error {
@@ -92,19 +93,20 @@ func (st *state) yields(l locationRow, r reservation, now time.Time) bool {
 	return s.WarehouseID == r.warehouse && st.sameIdent(r.warehouse, s.Ident, r.ident) && s.PrincipalID == r.principal || st.lapsed(l, now)
 }
 
-// droppedYields: to its name, or to the table itself when it comes back, unless its purge has begun.
+// droppedYields: to its name in its namespace, or to the table itself when it comes back, unless its purge has begun.
 func (st *state) droppedYields(d droppedRow, r reservation) bool {
 	if r.registers != uuid.Nil && d.purging {
 		return false
 	}
-	if r.registers == d.UUID && d.unregistered {
-		return true
-	}
+	_, there := st.namespaces[d.NamespaceID]
 	wanted := r.ident
 	if r.registers == d.UUID {
+		if d.unregistered || r.restores && !there && d.warehouse == r.warehouse {
+			return true
+		}
 		wanted.Name = d.Ident.Name
 	}
-	return d.warehouse == r.warehouse && st.sameIdent(r.warehouse, d.Ident, wanted)
+	return there && d.warehouse == r.warehouse && st.sameIdent(r.warehouse, d.Ident, wanted)
 }
 
 // passDropped gives the former places of a table that had moved to the table when it comes back.

@@ -126,6 +126,7 @@ var upkeepPromises = []promise{
 		b.must(b.commit(b.newTable(a, "t", "s3://bucket/y/t")))
 		b.refusedOverlap(b.commit(b.newTable(a, "u", "s3://bucket/x/t")), "the former place")
 	}},
+	{"ADroppedTableDoesNotPassToANewNamespaceOfTheName", aNewNamespaceInheritsNothing},
 	{"AnUnregisteredTableComesBackAnywhere", func(b *bench) {
 		a := b.namespace("a")
 		made := b.newTable(a, "t", "s3://bucket/x/t")
@@ -254,6 +255,45 @@ func (b *bench) again(before catalog.PointerChange, n catalog.NamespaceRecord, n
 	c.Record.UUID, c.Record.MetadataLocation = before.Record.UUID, before.Record.MetadataLocation
 	c.Registered = true
 	return c
+}
+
+func aNewNamespaceInheritsNothing(b *bench) {
+	old := b.namespace("a")
+	chosen, made, gone := b.newTable(old, "t", "s3://bucket/x/t"), b.newTable(old, "u", ""), b.newTable(old, "v", "s3://bucket/x/v")
+	b.must(b.commit(chosen))
+	b.must(b.commit(made))
+	b.must(b.commit(gone))
+	b.drop(chosen.Record)
+	b.drop(made.Record)
+	b.dropWith(gone.Record, catalog.TableDrop{Unregistered: true})
+	purged := b.purged(old, "w", "s3://bucket/x/w")
+	begun := b.newTable(old, "y", "s3://bucket/x/y")
+	b.must(b.commit(begun))
+	b.dropWith(begun.Record, catalog.TableDrop{PurgeRequested: true, Purge: catalog.PurgeJob{ID: uuid.New()}})
+	b.back.MarkPurging(b, begun.Record.ID)
+	b.must(b.store.DropNamespace(b.Context(), old.ID, b.fact("drop-namespace", "a")))
+
+	a := b.namespace("a")
+	wrong := b.again(chosen, a, "t")
+	wrong.Record.UUID, wrong.Restores = uuid.New(), true
+	purging := b.again(begun, a, "y")
+	purging.Restores = true
+	for _, refused := range []catalog.PointerChange{
+		b.newTable(a, "t", "s3://bucket/x/t"), b.newTable(a, "v", "s3://bucket/x/v"), b.newTable(a, "w", purged.Record.Location),
+		b.newTable(a, "y", "s3://bucket/x/y"), b.again(chosen, a, "t"), b.again(made, a, "u"), wrong, purging,
+	} {
+		b.refusedOverlap(b.commit(refused), refused.Record.Ident.String()+" at "+refused.Record.Location)
+	}
+	_, err := b.stage(catalog.Identifier{Namespace: a.Levels, Name: "t"}, "s3://bucket/x/t")
+	b.refusedOverlap(err, "staged")
+	for _, restored := range []catalog.PointerChange{b.again(chosen, a, "t"), b.again(made, b.namespace("o"), "u")} {
+		restored.Restores = true
+		b.must(b.commit(restored))
+	}
+	b.must(b.commit(b.again(gone, a, "v")))
+	again := b.again(chosen, a, "t2")
+	again.Restores = true
+	b.refusedOverlap(b.commit(again), "registered twice")
 }
 
 // purged makes a table, drops it and removes its files.
