@@ -114,6 +114,8 @@ ALTER TABLE dropped_tables ADD COLUMN purged_until timestamptz;
 -- Dropped tables are the namespace's and not its name's. NULL: not known, so nobody's who has no right on everything.
 ALTER TABLE dropped_tables ADD COLUMN namespace_id uuid;
 ALTER TABLE dropped_tables ADD COLUMN kind text NOT NULL DEFAULT 'table';
+CREATE INDEX dropped_tables_lapse ON dropped_tables (coalesce(purged_until, unregistered_until))
+    WHERE coalesce(purged_until, unregistered_until) IS NOT NULL;
 CREATE INDEX dropped_tables_warehouse ON dropped_tables (warehouse_id, dropped_at DESC);
 
 -- Of a job on a dropped table: where the table was, which decides who may see the job.

@@ -67,6 +67,7 @@ CREATE TABLE dropped_tables (
     CONSTRAINT dropped_tables_pkey PRIMARY KEY (id),
     CONSTRAINT dropped_tables_warehouse_id_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE CASCADE
 );
+CREATE INDEX dropped_tables_lapse ON dropped_tables USING btree (COALESCE(purged_until, unregistered_until)) WHERE (COALESCE(purged_until, unregistered_until) IS NOT NULL);
 CREATE INDEX dropped_tables_warehouse ON dropped_tables USING btree (warehouse_id, dropped_at DESC);
 
 CREATE TABLE events (

@@ -91,6 +91,30 @@ func holdLease(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs) error {
 
 const sqlKeepDropped = `UPDATE dropped_tables SET purge_started_at = NULL WHERE id = @id`
 
+// droppedSweepMax bounds how many lapsed rows one drop or staged create takes away. It is more than one, so that they
+// grow fewer.
+const droppedSweepMax = 100
+
+// Places are locked with their rows, so that this waits for nobody who is taking one at this moment.
+const sqlSweepDropped = `
+WITH lapsed AS (
+    SELECT dropped_tables.id
+    FROM dropped_tables JOIN locations ON locations.owner_id = dropped_tables.id AND locations.owner_kind = 'dropped'
+    WHERE coalesce(dropped_tables.purged_until, dropped_tables.unregistered_until) < now()
+    ORDER BY coalesce(dropped_tables.purged_until, dropped_tables.unregistered_until)
+    LIMIT @limit
+    FOR UPDATE SKIP LOCKED
+), freed AS (
+    DELETE FROM locations USING lapsed WHERE locations.owner_id = lapsed.id AND locations.owner_kind = 'dropped'
+)
+DELETE FROM dropped_tables USING lapsed WHERE dropped_tables.id = lapsed.id`
+
+// sweepDropped forgets unregistered and purged tables whose places are nobody's any more. Former places stay.
+func sweepDropped(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, sqlSweepDropped, pgx.NamedArgs{"limit": droppedSweepMax})
+	return err
+}
+
 // The row stays while its place is for nobody but its name.
 const sqlSettlePurged = `
 UPDATE dropped_tables SET purged_until = now() + make_interval(secs => @grace_seconds) WHERE id = @id`

@@ -67,6 +67,39 @@ FROM events e JOIN audit a ON a.event_id = e.id WHERE e.id = $1`, change.Fact.ID
 	}
 }
 
+// TestDropTable_SweepsWhatHasLapsed: rows of unregistered and purged tables go when nothing needs them, a bounded number
+// at a time.
+func TestDropTable_SweepsWhatHasLapsed(t *testing.T) {
+	b := newOutcomeBench(t)
+	const lapsed = droppedSweepMax + 20
+	_, err := b.near.pool.Exec(t.Context(), `
+WITH made AS (
+    INSERT INTO dropped_tables (id, warehouse_id, namespace, name, table_uuid, location, metadata_location, purge_requested, dropped_at,
+                                unregistered_until, purged_until)
+    SELECT gen_random_uuid(), $1, '{a}', 't', gen_random_uuid(), 's3://bucket/x/' || i, '', i % 2 = 0, now(),
+           CASE WHEN i % 2 = 1 THEN now() - make_interval(secs => i) END, CASE WHEN i % 2 = 0 THEN now() - make_interval(secs => i) END
+    FROM generate_series(1, $2::integer) AS i
+    RETURNING id, location)
+INSERT INTO locations (location, warehouse_id, owner_kind, owner_id) SELECT location || '/', $1, 'dropped', id FROM made`, b.home, lapsed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fact := catalog.Fact{ID: uuid.New(), At: time.Now(), Operation: "drop-table"}
+	err = b.near.DropTable(t.Context(), catalog.TableDrop{ID: b.record.ID, Kind: catalog.KindTable, Ident: b.record.Ident, Fact: fact})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows, places int
+	err = b.near.pool.QueryRow(t.Context(), `
+SELECT (SELECT count(*) FROM dropped_tables), (SELECT count(*) FROM locations WHERE owner_kind = 'dropped')`).Scan(&rows, &places)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := lapsed - droppedSweepMax + 1; rows != want || places != want { // and the one that was dropped now
+		t.Errorf("%d rows and %d places are left, want %d", rows, places, want)
+	}
+}
+
 // TestStageTable_SweepsWhatHasLapsed: nothing else takes staged creates away that never came.
 func TestStageTable_SweepsWhatHasLapsed(t *testing.T) {
 	b := newOutcomeBench(t)

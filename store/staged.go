@@ -53,7 +53,10 @@ func (s *Store) StageTable(ctx context.Context, t catalog.StagedTable) error {
 			return err
 		}
 		_, err = tx.Exec(ctx, sqlSweepStaged, pgx.NamedArgs{"grace_seconds": stagedGrace.Seconds(), "limit": stagedSweepMax})
-		return err
+		if err != nil {
+			return err
+		}
+		return sweepDropped(ctx, tx)
 	})
 }
 

@@ -195,6 +195,9 @@ func (s *Store) DropTable(ctx context.Context, d catalog.TableDrop) error {
 				return err
 			}
 		}
+		if err := sweepDropped(ctx, tx); err != nil {
+			return err
+		}
 		return writeFact(ctx, tx, d.Fact)
 	})
 }

@@ -129,6 +129,16 @@ func (st *state) leaveFormer(dropped uuid.UUID) {
 	}
 }
 
+// sweepDropped forgets unregistered and purged tables whose places are nobody's any more. Former places stay.
+func (st *state) sweepDropped(now time.Time) {
+	for key, l := range st.locations {
+		if l.dropped && st.lapsed(l, now) {
+			delete(st.locations, key)
+			delete(st.dropped, l.owner)
+		}
+	}
+}
+
 func (st *state) lapsed(l locationRow, now time.Time) bool {
 	if d, ok := st.dropped[l.owner]; ok && l.dropped && (d.unregistered || d.gone) {
 		return !l.former && d.at.Add(placeGrace).Before(now)

@@ -126,6 +126,34 @@ var upkeepPromises = []promise{
 		b.must(b.commit(b.newTable(a, "t", "s3://bucket/y/t")))
 		b.refusedOverlap(b.commit(b.newTable(a, "u", "s3://bucket/x/t")), "the former place")
 	}},
+	{"WhatHasLapsedIsSwept", func(b *bench) {
+		a := b.namespace("a")
+		dropped, fresh := b.table(a, "dropped"), b.table(a, "fresh")
+		b.dropAt(dropped, time.Minute, catalog.TableDrop{})
+		b.back.LapseDropped(b, dropped.ID)
+		b.dropAt(fresh, 2*time.Minute, catalog.TableDrop{Unregistered: true})
+		sweeps := map[string]func(){
+			"stage": func() { b.staged(catalog.Identifier{Namespace: a.Levels, Name: "s"}, "") },
+			"drop":  func() { b.purged(a, "p", "") },
+		}
+		for name, sweep := range sweeps {
+			made := b.newTable(a, "t", "s3://bucket/x/"+name)
+			b.must(b.commit(made))
+			move := b.swap(made.Record)
+			move.OldLocation, move.Record.Location = made.Record.Location, "s3://bucket/y/"+name
+			b.must(b.commit(move))
+			b.dropAt(move.Record, 3*time.Minute, catalog.TableDrop{Unregistered: true})
+			b.back.LapseDropped(b, made.Record.ID)
+			sweep()
+			list, err := b.store.ListDropped(b.Context(), b.warehouse.ID, 9)
+			b.must(err)
+			if len(list) != 2 || list[0].Record.ID != fresh.ID || list[1].Record.ID != dropped.ID {
+				b.Errorf("%s left %d rows, want the fresh one and the dropped one", name, len(list))
+			}
+			b.must(b.commit(b.newTable(a, "above-"+name, "s3://bucket/y/"+name+"/deeper")))
+			b.refusedOverlap(b.commit(b.newTable(a, "former-"+name, "s3://bucket/x/"+name)), "the former place")
+		}
+	}},
 	{"ADroppedTableDoesNotPassToANewNamespaceOfTheName", aNewNamespaceInheritsNothing},
 	{"AnUnregisteredTableComesBackAnywhere", func(b *bench) {
 		a := b.namespace("a")

@@ -108,6 +108,7 @@ func (s *Store) DropTable(ctx context.Context, d catalog.TableDrop) error {
 		}
 		st.dropGrantsOn(d.ID)
 		delete(st.maintenance, d.ID)
+		st.sweepDropped(s.Now())
 		return st.write(d.Fact)
 	})
 }
@@ -128,6 +129,7 @@ func (s *Store) StageTable(ctx context.Context, t catalog.StagedTable) error {
 		if _, taken := st.staged[t.UUID]; taken {
 			return fault.New(fault.AlreadyExists, "a staged create has this table uuid already")
 		}
+		st.sweepDropped(s.Now())
 		st.staged[t.UUID] = stagedRow{StagedTable: t, expires: s.Now().Add(t.TTL)}
 		return nil
 	})
