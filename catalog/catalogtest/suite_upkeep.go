@@ -36,11 +36,7 @@ var upkeepPromises = []promise{
 	}},
 	{"ATableThatHadMovedComesBackWithBothPlaces", func(b *bench) {
 		a := b.namespace("a")
-		made := b.newTable(a, "t", "s3://bucket/x/t")
-		b.must(b.commit(made))
-		move := b.swap(made.Record)
-		move.OldLocation, move.Record.Location = made.Record.Location, "s3://bucket/y/t"
-		b.must(b.commit(move))
+		move := b.moved(b.newTable(a, "t", "s3://bucket/x/t"), "s3://bucket/y/t")
 		b.drop(move.Record)
 		back := b.again(move, a, "t")
 		b.must(b.commit(back))
@@ -94,16 +90,12 @@ var upkeepPromises = []promise{
 			{}, {PurgeRequested: true, Purge: catalog.PurgeJob{ID: uuid.New()}}, {Unregistered: true},
 		} {
 			former, last := fmt.Sprintf("s3://bucket/x%d/t", i), fmt.Sprintf("s3://bucket/y%d/t", i)
-			made := b.newTable(a, "t", former)
-			b.must(b.commit(made))
-			move := b.swap(made.Record)
-			move.OldLocation, move.Record.Location = former, last
-			b.must(b.commit(move))
+			move := b.moved(b.newTable(a, "t", former), last)
 			b.dropWith(move.Record, drop)
 			if drop.PurgeRequested {
-				b.back.FinishPurge(b, made.Record.ID)
+				b.back.FinishPurge(b, move.Record.ID)
 			}
-			b.back.LapseDropped(b, made.Record.ID)
+			b.back.LapseDropped(b, move.Record.ID)
 			if drop.PurgeRequested || drop.Unregistered {
 				b.must(b.commit(b.newTable(a, fmt.Sprintf("last%d", i), last)))
 			}
@@ -117,11 +109,7 @@ var upkeepPromises = []promise{
 	}},
 	{"WhatATableLeftBehindStaysWhenItsNameComesAgain", func(b *bench) {
 		a := b.namespace("a")
-		made := b.newTable(a, "t", "s3://bucket/x/t")
-		b.must(b.commit(made))
-		move := b.swap(made.Record)
-		move.OldLocation, move.Record.Location = made.Record.Location, "s3://bucket/y/t"
-		b.must(b.commit(move))
+		move := b.moved(b.newTable(a, "t", "s3://bucket/x/t"), "s3://bucket/y/t")
 		b.drop(move.Record)
 		b.must(b.commit(b.newTable(a, "t", "s3://bucket/y/t")))
 		b.refusedOverlap(b.commit(b.newTable(a, "u", "s3://bucket/x/t")), "the former place")
@@ -137,13 +125,9 @@ var upkeepPromises = []promise{
 			"drop":  func() { b.purged(a, "p", "") },
 		}
 		for name, sweep := range sweeps {
-			made := b.newTable(a, "t", "s3://bucket/x/"+name)
-			b.must(b.commit(made))
-			move := b.swap(made.Record)
-			move.OldLocation, move.Record.Location = made.Record.Location, "s3://bucket/y/"+name
-			b.must(b.commit(move))
+			move := b.moved(b.newTable(a, "t", "s3://bucket/x/"+name), "s3://bucket/y/"+name)
 			b.dropAt(move.Record, 3*time.Minute, catalog.TableDrop{Unregistered: true})
-			b.back.LapseDropped(b, made.Record.ID)
+			b.back.LapseDropped(b, move.Record.ID)
 			sweep()
 			list, err := b.store.ListDropped(b.Context(), b.warehouse.ID, 9)
 			b.must(err)
@@ -322,6 +306,16 @@ func aNewNamespaceInheritsNothing(b *bench) {
 	again := b.again(chosen, a, "t2")
 	again.Restores = true
 	b.refusedOverlap(b.commit(again), "registered twice")
+}
+
+// moved makes a table and moves it.
+func (b *bench) moved(made catalog.PointerChange, location string) catalog.PointerChange {
+	b.Helper()
+	b.must(b.commit(made))
+	move := b.swap(made.Record)
+	move.OldLocation, move.Record.Location = made.Record.Location, location
+	b.must(b.commit(move))
+	return move
 }
 
 // purged makes a table, drops it and removes its files.
