@@ -10,6 +10,7 @@ import (
 
 	"catalogd/authz"
 	"catalogd/catalog"
+	"catalogd/catalog/commit"
 	"catalogd/internal/fault"
 )
 
@@ -183,4 +184,24 @@ func TestCommit_RepeatAfterARevokeIsUnknown(t *testing.T) {
 		wantKind(t, b.commitAs(revoked, "t", b.appendTo(table, 8)), fault.Forbidden)
 		wantKind(t, b.commitAs(revoked, "t", b.properties(`"a":"b"`)), fault.Forbidden)
 	}
+}
+
+// A landed snapshot that was expired since lives on in its child; the repeat of its commit is no clean refusal either.
+func TestCommit_RepeatOfAnExpiredSnapshotIsUnknown(t *testing.T) {
+	b := newBench(t)
+	table := b.mustCreate("t")
+	first := b.appendTo(table, 7)
+	if err := b.commitAs(system, "t", first); err != nil {
+		t.Fatal(err)
+	}
+	child := b.decode(fmt.Sprintf(`{"requirements":[],"updates":[{"action":"add-snapshot","snapshot":{"snapshot-id":8,"parent-snapshot-id":7,
+		"sequence-number":2,"timestamp-ms":%d,"manifest-list":"%s/metadata/8.avro","schema-id":0,"summary":{"operation":"append"}}},
+		{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":8}]}`, b.began.UnixMilli(), table.Document.Location()))
+	for _, change := range []commit.Request{child, b.decode(`{"requirements":[],"updates":[{"action":"remove-snapshots","snapshot-ids":[7]}]}`)} {
+		if err := b.commitAs(system, "t", change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantKind(t, b.commitAs(system, "t", first), fault.CommitUnknown)
+	wantKind(t, b.commitAs(system, "t", b.appendTo(table, 9)), fault.CommitConflict)
 }

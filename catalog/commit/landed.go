@@ -52,12 +52,13 @@ func Landed(base *Document, r Request) bool {
 	return true
 }
 
-// Held tells whether the table has a snapshot that the request adds, wherever its refs point. Applying such a request
-// would be refused, and refusing it cleanly would make the client delete files of snapshots that are in the table.
+// Held tells whether the table has a snapshot that the request adds, wherever its refs point, or had it: one that was
+// expired lives on in its children, which use its files. Applying such a request would be refused, and refusing it
+// cleanly would make the client delete files of snapshots that are in the table.
 func Held(base *Document, r Request) bool {
 	for _, u := range r.Updates {
 		if c, ok := u.change.(addSnapshot); ok {
-			if _, held := base.holds(&c.newSnapshot); held {
+			if _, held := base.holds(&c.newSnapshot); held || base.hasChildOf(c.id) {
 				return true
 			}
 		}
@@ -92,6 +93,16 @@ func (r Request) Rest() Request {
 		}
 	}
 	return rest
+}
+
+// hasChildOf tells whether a snapshot names this one as its parent.
+func (d *Document) hasChildOf(id int64) bool {
+	for i := range d.snapshots {
+		if e := &d.snapshots[i]; e.hasParent && e.parent == id {
+			return true
+		}
+	}
+	return false
 }
 
 // holds gives the table's snapshot of the same id when it has the same manifests.
