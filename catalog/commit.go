@@ -186,7 +186,7 @@ func (s *Service) planCommit(ctx context.Context, c Caller, warehouse string, id
 		return plan[*commit.Document]{}, err
 	}
 	stands.work = s.swap(c, "commit-table", w, record, next)
-	stands.work.change.Maintenance = maintenanceFlag(next)
+	stands.work.change.Maintenance, stands.work.change.Restores = maintenanceFlag(next), restores(res)
 	stands.work.change.Record.FormatVersion = next.FormatVersion()
 	stands.work.change.Outdated = outdated(base, next)
 	stands.document = next

@@ -62,7 +62,7 @@ func (s *Service) createTable(ctx context.Context, c Caller, r CreateTableReques
 		return loaded, nil, err
 	}
 	record, err := s.createOnce(ctx, w, func() pending {
-		p := s.creation(c, "create-table", w, newTableRecord(res, id, document), document)
+		p := s.creation(c, "create-table", res, newTableRecord(res, id, document), document)
 		p.change.Maintenance = maintenanceFlag(document)
 		return p
 	})
@@ -161,7 +161,7 @@ type stagedCreate struct {
 func (s *Service) stageTable(ctx context.Context, c Caller, res Resolution, st stagedCreate) (LoadedTable, error) {
 	err := s.Store.StageTable(ctx, StagedTable{
 		UUID: st.uuid, WarehouseID: res.Warehouse.ID, Ident: st.ident, Location: st.location,
-		PrincipalID: c.Principal.ID, TTL: stagedTableTTL,
+		PrincipalID: c.Principal.ID, TTL: stagedTableTTL, Restores: restores(res),
 	})
 	if err != nil {
 		return LoadedTable{}, fmt.Errorf("stage table %s: %w", st.ident, err)
@@ -173,11 +173,15 @@ func (s *Service) stageTable(ctx context.Context, c Caller, res Resolution, st s
 }
 
 // creation is the work of making a table or a view. Each call gives it a commit id of its own.
-func (s *Service) creation(c Caller, operation string, w Warehouse, record TableRecord, d metadataText) pending {
+func (s *Service) creation(c Caller, operation string, res Resolution, record TableRecord, d metadataText) pending {
+	w := *res.Warehouse
 	return pending{ident: record.Ident, document: d, change: PointerChange{
-		Record: record, WarehouseID: w.ID, Fact: s.fact(c, operation, record.Ident.String(), w.ID, record.ID),
+		Record: record, WarehouseID: w.ID, Restores: restores(res), Fact: s.fact(c, operation, record.Ident.String(), w.ID, record.ID),
 	}}
 }
+
+// restores tells who may have again what was dropped with its namespace: whoever manages all content of the warehouse.
+func restores(res Resolution) bool { return allowed(res, res.Path()[:2], authz.CatalogManageContent) }
 
 // newRecord is the row of a table or view before its first metadata file has a name.
 func newRecord(res Resolution, kind Kind, id Identifier, d metadataText, formatVersion int) TableRecord {
@@ -252,7 +256,7 @@ func (s *Service) planCreate(ctx context.Context, c Caller, warehouse string, id
 	if err := checkReferences(r, document.Location()); err != nil {
 		return plan[*commit.Document]{}, err
 	}
-	p := s.creation(c, "commit-table", w, newTableRecord(res, id, document), document)
+	p := s.creation(c, "commit-table", res, newTableRecord(res, id, document), document)
 	p.change.Maintenance = maintenanceFlag(document)
 	if staged != nil {
 		p.change.StagedUUID = staged.UUID

@@ -113,6 +113,7 @@ type StagedTable struct {
 	Ident       Identifier
 	Location    string
 	PrincipalID uuid.UUID
+	Restores    bool // as PointerChange.Restores
 	TTL         time.Duration
 }
 
@@ -158,7 +159,8 @@ type PointerChange struct {
 	// Registered tells that the metadata file was there before: the location may be that of a dropped table with the
 	// record's uuid, unless its purge has begun. fault.Busy while housekeeping is removing that very file.
 	Registered bool
-	// Restores lets a registration have a dropped table whose namespace is gone, or not known.
+	// Restores lets a registration have a dropped table whose namespace is gone, or not known, and a creation its place
+	// when namespace and name are as they were.
 	Restores bool
 	// Outdated are metadata files that the table does not name any more and that may be removed after the grace period.
 	Outdated []string

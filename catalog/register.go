@@ -254,7 +254,7 @@ func (s *Service) registration(c Caller, kind Kind, res Resolution, r RegisterRe
 	record := newRecord(res, kind, r.Ident, d, viewFormatVersion)
 	change := PointerChange{
 		WarehouseID: w.ID, Registered: true, Packed: deflate.Pack(d.JSON()),
-		Restores: allowed(res, res.Path()[:2], authz.CatalogManageContent),
+		Restores: restores(res),
 	}
 	if table, ok := d.(*commit.Document); ok {
 		record.FormatVersion = table.FormatVersion()

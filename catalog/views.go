@@ -113,7 +113,7 @@ func (s *Service) createView(ctx context.Context, c Caller, r CreateViewRequest,
 		return LoadedView{}, err
 	}
 	record, err := s.createOnce(ctx, w, func() pending {
-		return s.creation(c, "create-view", w, newRecord(res, KindView, id, v, viewFormatVersion), v)
+		return s.creation(c, "create-view", res, newRecord(res, KindView, id, v, viewFormatVersion), v)
 	})
 	if err != nil {
 		return LoadedView{}, err
@@ -176,6 +176,7 @@ func (s *Service) planReplace(ctx context.Context, c Caller, r ReplaceViewReques
 		}
 	}
 	p.work = s.swap(c, n.operation, w, record, next)
+	p.work.change.Restores = restores(res)
 	return p, nil
 }
 

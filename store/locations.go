@@ -58,7 +58,7 @@ type reservation struct {
 	principal uuid.UUID          // who asks
 	staged    uuid.UUID          // the staged create whose location passes to the owner; uuid.Nil: none
 	registers bool               // the table was there before, under tableUUID
-	restores  bool               // and its namespace may be gone
+	restores  bool               // what is asked for may be a dropped table's whose namespace is gone
 }
 
 const sqlWarehouseBase = `SELECT location FROM warehouses WHERE id = @id`
@@ -154,6 +154,8 @@ FROM (
                OR @registers AND dropped_tables.table_uuid = @uuid AND dropped_tables.purge_started_at IS NULL
                AND (dropped_tables.unregistered_until IS NOT NULL OR origin.same
                     OR @restores AND origin.id IS NULL AND dropped_tables.warehouse_id = @warehouse)
+               OR @restores AND NOT @registers AND origin.id IS NULL AND dropped_tables.warehouse_id = @warehouse
+               AND (dropped_tables.namespace = @namespace AND dropped_tables.name = @name OR dropped_tables.ident_key = @ident_key)
                OR staged_tables.warehouse_id = @warehouse AND staged_tables.principal_id = @principal
                AND (staged_tables.namespace = @namespace AND staged_tables.name = @name OR staged_tables.ident_key = @ident_key)
            ) IS TRUE AS yields,

@@ -40,7 +40,7 @@ func (s *Store) StageTable(ctx context.Context, t catalog.StagedTable) error {
 	return s.InTx(ctx, func(tx pgx.Tx) error {
 		err := reserve(ctx, tx, []reservation{{
 			warehouse: t.WarehouseID, location: t.Location, kind: ownerStaged, owner: t.UUID, ident: t.Ident,
-			tableUUID: t.UUID, principal: t.PrincipalID,
+			tableUUID: t.UUID, principal: t.PrincipalID, restores: t.Restores,
 		}})
 		if err != nil {
 			return err

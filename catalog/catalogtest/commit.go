@@ -58,10 +58,10 @@ func (s *Store) takePlace(st *state, c catalog.PointerChange) error {
 	}
 	r := reservation{
 		warehouse: c.WarehouseID, owner: c.Record.ID, principal: c.Fact.Caller.Principal.ID,
-		location: c.Record.Location, kind: authz.Table, ident: c.Record.Ident,
+		location: c.Record.Location, kind: authz.Table, ident: c.Record.Ident, restores: c.Restores,
 	}
 	if c.Registered {
-		r.registers, r.restores = c.Record.UUID, c.Restores
+		r.registers = c.Record.UUID
 	}
 	return st.reserve(r, s.Now())
 }

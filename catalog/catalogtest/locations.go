@@ -105,6 +105,8 @@ func (st *state) droppedYields(d droppedRow, r reservation) bool {
 			return true
 		}
 		wanted.Name = d.Ident.Name
+	} else if r.registers == uuid.Nil && r.restores && !there {
+		return d.warehouse == r.warehouse && st.sameIdent(r.warehouse, d.Ident, wanted)
 	}
 	return there && d.warehouse == r.warehouse && st.sameIdent(r.warehouse, d.Ident, wanted)
 }

@@ -139,6 +139,19 @@ var upkeepPromises = []promise{
 		}
 	}},
 	{"ADroppedTableDoesNotPassToANewNamespaceOfTheName", aNewNamespaceInheritsNothing},
+	{"WhoManagesTheContentMakesAgainWhatWentWithItsNamespace", func(b *bench) {
+		old := b.namespace("a")
+		made := b.newTable(old, "t", "s3://bucket/x/t")
+		b.must(b.commit(made))
+		b.drop(made.Record)
+		b.must(b.store.DropNamespace(b.Context(), old.ID, b.fact("drop-namespace", "a")))
+		a := b.namespace("a")
+		again, other := b.newTable(a, "t", "s3://bucket/x/t"), b.newTable(a, "u", "s3://bucket/x/t")
+		b.refusedOverlap(b.commit(again), "without the right")
+		other.Restores, again.Restores = true, true
+		b.refusedOverlap(b.commit(other), "under another name")
+		b.must(b.commit(again))
+	}},
 	{"AnUnregisteredTableComesBackAnywhere", func(b *bench) {
 		a := b.namespace("a")
 		made := b.newTable(a, "t", "s3://bucket/x/t")

@@ -121,7 +121,7 @@ func (s *Store) StageTable(ctx context.Context, t catalog.StagedTable) error {
 		}
 		err := st.reserve(reservation{
 			warehouse: t.WarehouseID, owner: t.UUID, principal: t.PrincipalID, location: t.Location,
-			kind: authz.Table, staged: true, ident: t.Ident,
+			kind: authz.Table, staged: true, ident: t.Ident, restores: t.Restores,
 		}, s.Now())
 		if err != nil {
 			return err
