@@ -19,14 +19,20 @@ import (
 // The client and the server share the disk, and the kit asks for locations under file:/tmp.
 func TestKit_OnFile(t *testing.T) {
 	t.Parallel()
-	runKit(t, "kit", "REST compatibility kit", "file", startKitServer(t, nil),
+	for _, folder := range []string{"/tmp/ns", "/tmp/newdb"} { // the kit's, in which a second user's run could not write
+		if _, err := os.Stat(folder); os.IsNotExist(err) {
+			t.Cleanup(func() { os.RemoveAll(folder) })
+		}
+	}
+	runKit(t, "kit", "REST compatibility kit", "file", startKitServer(t, nil, "/tmp"),
 		"rck.requires-namespace-create=true", "rck.supports-names-with-dot=true")
 }
 
 // What the kit leaves off: nested namespaces, and slashes in names.
 func TestKit_OwnSubclassOnFile(t *testing.T) {
 	t.Parallel()
-	runKit(t, "own", "catalogd's subclass of its tests", "file", startKitServer(t, nil))
+	asked := t.TempDir()
+	runKit(t, "own", "catalogd's subclass of its tests", "file", startKitServer(t, nil, asked), "test-location=file:"+asked)
 }
 
 // The client has no right on the bucket. The kit would ask for locations under file:/tmp here too; the subclass asks for
@@ -38,13 +44,14 @@ func TestKit_OwnSubclassOnS3(t *testing.T) {
 		"test-location="+store.location()+"/asked", "header.X-Iceberg-Access-Delegation=vended-credentials", s3FileIO)
 }
 
-func startKitServer(t *testing.T, store *s3store) *server {
+// startKitServer starts a server whose tables may be in the store, or in an allowed folder too.
+func startKitServer(t *testing.T, store *s3store, allowed ...string) *server {
 	t.Helper()
 	dir := tempDir(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	var args []string
-	if store == nil {
-		args = []string{"--allowed-location", "file:///tmp"}
+	for _, folder := range allowed {
+		args = append(args, "--allowed-location", "file://"+folder)
 	}
 	s := startDev(t, filepath.Join(dir, "data"), store, args...)
 	t.Cleanup(s.stop)

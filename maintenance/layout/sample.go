@@ -36,6 +36,11 @@ func sampleRows(ctx context.Context, p *plan, tasks []task, workers int, wanted,
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
 	var progress sync.Mutex
+	report := func(rows int64) {
+		progress.Lock()
+		defer progress.Unlock() // a panic in done must not leave the others waiting for the lock
+		done(rows)
+	}
 	for t := range tasks {
 		group.Go(guarded(func() error {
 			part := newSample(len(p.cluster))
@@ -45,9 +50,7 @@ func sampleRows(ctx context.Context, p *plan, tasks []task, workers int, wanted,
 			return tasks[t].source.with(ctx, func(r *file.Reader) error {
 				return tasks[t].source.read(ctx, r, p, request, func(b *batch) error {
 					err := part.keep(p, b, picker.pick(b.rows))
-					progress.Lock()
-					done(int64(b.rows))
-					progress.Unlock()
+					report(int64(b.rows))
 					return err
 				})
 			})

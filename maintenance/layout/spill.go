@@ -51,21 +51,11 @@ func (s *spill) add(list int, rows int, vecs []*vec, scratch *[]byte) (kept bool
 	for _, v := range vecs {
 		seg.bytes += v.memory()
 	}
-	s.mu.Lock()
-	if s.file == nil && s.held+seg.bytes <= s.limit {
-		s.held += seg.bytes
-		seg.vecs = vecs
-		s.segments[list] = append(s.segments[list], seg)
-		s.mu.Unlock()
-		return true, nil
+	seg.vecs = vecs
+	if kept, err := s.hold(list, seg, scratch); kept || err != nil {
+		return kept, err
 	}
-	if s.file == nil {
-		err = s.toFile(scratch)
-	}
-	s.mu.Unlock()
-	if err != nil {
-		return false, err
-	}
+	seg.vecs = nil
 	if err := s.write(seg, vecs, scratch); err != nil {
 		return false, err
 	}
@@ -73,6 +63,21 @@ func (s *spill) add(list int, rows int, vecs []*vec, scratch *[]byte) (kept bool
 	s.segments[list] = append(s.segments[list], seg)
 	s.mu.Unlock()
 	return false, nil
+}
+
+// hold keeps a segment in memory while there is room; otherwise it sees to it that there is a file to write it to.
+func (s *spill) hold(list int, seg *segment, scratch *[]byte) (kept bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock() // encoding for the file may panic, which must not leave others waiting for the lock
+	if s.file != nil {
+		return false, nil
+	}
+	if s.held+seg.bytes > s.limit {
+		return false, s.toFile(scratch)
+	}
+	s.held += seg.bytes
+	s.segments[list] = append(s.segments[list], seg)
+	return true, nil
 }
 
 // toFile moves everything held to a new file. Called with the lock held.
