@@ -9,10 +9,12 @@ import (
 // spelling ("Etag") would switch their cache off.
 const etagHeader = "ETag"
 
-// SetETag sets the answer's tag, given without quotes. "" sets none.
+// SetETag sets the answer's tag, given without quotes. "" sets none. The tag is a weak one: it is the same whether the
+// answer is packed, and whenever within an epoch its credentials were made, so it promises the same meaning and not the
+// same bytes. Clients send it back as they got it, and revalidation compares no more than that (docs/decisions/0027).
 func SetETag(w http.ResponseWriter, tag string) {
 	if tag != "" {
-		w.Header()[etagHeader] = []string{`"` + tag + `"`}
+		w.Header()[etagHeader] = []string{`W/"` + tag + `"`}
 	}
 }
 

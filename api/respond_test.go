@@ -97,7 +97,7 @@ func TestPackedJSON_SaysTheSameToEverybody(t *testing.T) {
 func TestETag_SpelledAsJavaLooksItUp(t *testing.T) {
 	w := httptest.NewRecorder()
 	SetETag(w, "abc")
-	if got := w.Header()["ETag"]; len(got) != 1 || got[0] != `"abc"` {
+	if got := w.Header()["ETag"]; len(got) != 1 || got[0] != `W/"abc"` {
 		t.Errorf("header is %v", w.Header())
 	}
 	SetETag(httptest.NewRecorder(), "")
@@ -105,7 +105,7 @@ func TestETag_SpelledAsJavaLooksItUp(t *testing.T) {
 	server := httptest.NewServer(ts)
 	defer server.Close()
 	raw := rawAnswer(t, server.Listener.Addr().String(), "GET /x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
-	if !strings.Contains(raw, "\r\nETag: \"abc\"\r\n") || !strings.HasPrefix(raw, "HTTP/1.1 304 ") || !strings.HasSuffix(raw, "\r\n\r\n") {
+	if !strings.Contains(raw, "\r\nETag: W/\"abc\"\r\n") || !strings.HasPrefix(raw, "HTTP/1.1 304 ") || !strings.HasSuffix(raw, "\r\n\r\n") {
 		t.Errorf("on the wire: %q", raw)
 	}
 }

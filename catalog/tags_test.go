@@ -3,12 +3,14 @@ package catalog_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
 	"catalogd/authz"
 	"catalogd/catalog"
 	"catalogd/internal/fault"
+	"catalogd/vending"
 )
 
 // ask loads table t as somebody, with tags that he has.
@@ -66,6 +68,38 @@ func TestField_C193_ATagOpensNothing(t *testing.T) {
 	for _, tag := range []string{plain.ETag, vended.ETag} {
 		_, err = b.ask(reader, catalog.SnapshotsAll, false, tag)
 		wantKind(t, err, fault.Unauthenticated)
+	}
+}
+
+// A client keeps the credentials of the answer that it has when it is told that nothing changed: it must be given new ones
+// long before those end, however often it asks.
+func TestTrap03_ATagEndsBeforeItsCredentials(t *testing.T) {
+	b := newBench(t)
+	b.mustCreate("t")
+	began := time.Unix(1_700_000_000, 0)
+	life := time.Duration(vending.SessionSecondsDefault) * time.Second
+	for offset := time.Duration(0); offset < life; offset += 7 * time.Minute {
+		at := began.Add(offset)
+		b.Service.Now = func() time.Time { return at }
+		vended, err := b.ask(system, catalog.SnapshotsAll, true)
+		if err != nil || vended.Credentials == nil {
+			t.Fatalf("no credentials: %v", err)
+		}
+		if same, err := b.ask(system, catalog.SnapshotsAll, true, vended.ETag); err != nil || !same.NotModified {
+			t.Errorf("after %s: not known again at once: %v", offset, err)
+		}
+		at = at.Add(life / 2)
+		if got, err := b.ask(system, catalog.SnapshotsAll, true, vended.ETag); err != nil || got.NotModified || got.Credentials == nil {
+			t.Errorf("after %s: half of the credentials' life later they are called unchanged: %v", offset, err)
+		}
+	}
+	plain, err := b.ask(system, catalog.SnapshotsAll, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Service.Now = func() time.Time { return began.Add(100 * life) }
+	if got, err := b.ask(system, catalog.SnapshotsAll, false, plain.ETag); err != nil || !got.NotModified {
+		t.Errorf("without credentials nothing ends: %v", err)
 	}
 }
 

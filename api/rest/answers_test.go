@@ -60,10 +60,22 @@ func TestTrap43_BigAnswersAreCompressed(t *testing.T) {
 	d.mustCreateTable(t, "a", "t")
 	d.expect(t, "POST", namespacesOfLake+"/a/tables/t", `{"requirements":[],"updates":[{"action":"set-properties","updates":{"comment":"`+
 		strings.Repeat("long ", 4000)+`"}}]}`, 200, "")
-	a := d.send(t, "GET", namespacesOfLake+"/a/tables/t", "", "Accept-Encoding", "gzip")
-	if a.header.Get("Content-Encoding") != "gzip" || len(a.body) > 4000 || a.header.Get("ETag") == "" ||
-		!strings.Contains(a.unpacked(t).body, "long long") {
+	const at = namespacesOfLake + "/a/tables/t"
+	a := d.send(t, "GET", at, "", "Accept-Encoding", "gzip")
+	if a.header.Get("Content-Encoding") != "gzip" || len(a.body) > 4000 || !strings.Contains(a.unpacked(t).body, "long long") {
 		t.Errorf("%d bytes, headers %v", len(a.body), a.header)
+	}
+
+	// Packed and plain are two texts of one meaning, so their tag is a weak one, and it holds for both.
+	plain := d.send(t, "GET", at, "", "Accept-Encoding", "identity")
+	tag := a.header.Get("ETag")
+	if plain.header.Get("Content-Encoding") != "" || plain.body != a.unpacked(t).body || plain.header.Get("ETag") != tag || !strings.HasPrefix(tag, "W/") {
+		t.Errorf("packed %v, plain %v", a.header, plain.header)
+	}
+	for _, accept := range []string{"gzip", "identity"} {
+		if same := d.send(t, "GET", at, "", "Accept-Encoding", accept, "If-None-Match", tag); same.status != 304 || same.header.Get("ETag") != tag {
+			t.Errorf("%s: %d, headers %v", accept, same.status, same.header)
+		}
 	}
 }
 
