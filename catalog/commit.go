@@ -174,13 +174,8 @@ func (s *Service) planCommit(ctx context.Context, c Caller, warehouse string, id
 	if !changed {
 		return stands, nil
 	}
-	if err := checkNextTable(w, base, next, record.Location); err != nil {
+	if err := res.checkNextTable(base, next); err != nil {
 		return plan[*commit.Document]{}, err
-	}
-	if !samePlace(next.Location(), record.Location) {
-		if err := checkHome(res, next.Location()); err != nil {
-			return plan[*commit.Document]{}, err
-		}
 	}
 	if err := checkReferences(r, next.Location(), record.Location); err != nil {
 		return plan[*commit.Document]{}, err

@@ -38,14 +38,9 @@ func (s *Service) createTable(ctx context.Context, c Caller, r CreateTableReques
 	}
 	w := *res.Warehouse
 	tableUUID := uuid.New()
-	location := defaultTableLocation(w, tableUUID)
-	if r.Body.Location != "" {
-		if location, err = checkTableLocation(w, r.Body.Location); err != nil {
-			return LoadedTable{}, nil, err
-		}
-		if err := checkHome(res, location); err != nil {
-			return LoadedTable{}, nil, err
-		}
+	location, err := res.newLocation(r.Body.Location, tableUUID)
+	if err != nil {
+		return LoadedTable{}, nil, err
 	}
 	document, err := commit.Create(r.Body, commit.CreateStamp{
 		Now: s.Now(), UUID: tableUUID.String(), Location: location, Presets: w.tablePresets(),
@@ -53,7 +48,7 @@ func (s *Service) createTable(ctx context.Context, c Caller, r CreateTableReques
 	if err != nil {
 		return LoadedTable{}, nil, fmt.Errorf("create table %s: %w", id, err)
 	}
-	if err := checkNewTable(w, document, location); err != nil {
+	if err := res.checkNewTable(document, location); err != nil {
 		return LoadedTable{}, nil, err
 	}
 	access := s.accessFor(res, res.Path(), r.Delegated)
@@ -235,10 +230,7 @@ func (s *Service) planCreate(ctx context.Context, c Caller, warehouse string, id
 	case staged != nil && (!chosen || samePlace(location, staged.Location)):
 		location = staged.Location
 	case chosen:
-		if location, err = checkTableLocation(w, location); err != nil {
-			return plan[*commit.Document]{}, err
-		}
-		if err := checkHome(res, location); err != nil {
+		if location, err = res.acceptLocation(location); err != nil {
 			return plan[*commit.Document]{}, err
 		}
 	default:
@@ -250,7 +242,7 @@ func (s *Service) planCreate(ctx context.Context, c Caller, warehouse string, id
 	if err != nil {
 		return plan[*commit.Document]{}, fmt.Errorf("create table %s: %w", id, err)
 	}
-	if err := checkNewTable(w, document, location); err != nil {
+	if err := res.checkNewTable(document, location); err != nil {
 		return plan[*commit.Document]{}, err
 	}
 	if err := checkReferences(r, document.Location()); err != nil {

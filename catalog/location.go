@@ -32,40 +32,47 @@ func checkLocation(w Warehouse, location string) (string, error) {
 		location, w.Name, strings.Join(bases, ", "))
 }
 
-// checkTableLocation is checkLocation for a table or a view. The folder in which namespaces have their locations is not
-// for one of them to close to all others: what lies there must lie in the folder of some namespace.
-func checkTableLocation(w Warehouse, location string) (string, error) {
-	accepted, err := checkLocation(w, location)
-	if err != nil {
-		return "", err
+// acceptLocation is the one rule for the location of a table or a view that is made in the resolution's namespace, or
+// moved: that of checkLocation, but not in the folder of a namespace that it is not in. Else whoever may make tables
+// somewhere could take the places where others will be.
+func (r Resolution) acceptLocation(location string) (string, error) {
+	accepted, folder, err := placeOf(*r.Warehouse, location)
+	if err != nil || folder == "" || folder == r.Namespace.ID.String() {
+		return accepted, err
+	}
+	for _, n := range r.Ancestors {
+		if folder == n.ID.String() {
+			return accepted, nil
+		}
+	}
+	return "", fault.New(fault.BadRequest, "location %q is refused: it lies in the folder of another namespace; use that of %s, or none",
+		accepted, r.Namespace.Levels)
+}
+
+// newLocation is where a new table or view is to lie: where its client chose, or, with "", where nobody else ever will.
+func (r Resolution) newLocation(chosen string, id uuid.UUID) (string, error) {
+	if chosen == "" {
+		return defaultTableLocation(*r.Warehouse, id), nil
+	}
+	return r.acceptLocation(chosen)
+}
+
+// placeOf is checkLocation for a table or a view, whatever its namespace; in the folder of which one it lies is said too,
+// "" for none. The folder in which namespaces have theirs is not for one table to close to all others.
+func placeOf(w Warehouse, location string) (accepted, folder string, err error) {
+	if accepted, err = checkLocation(w, location); err != nil {
+		return "", "", err
 	}
 	below, found := strings.CutPrefix(vending.Key(accepted), vending.Key(namespacesFolder(w)))
 	if !found {
-		return accepted, nil
+		return accepted, "", nil
 	}
-	namespace, table, _ := strings.Cut(strings.TrimSuffix(below, "/"), "/")
-	if _, err := uuid.Parse(namespace); err != nil || table == "" {
-		return "", fault.New(fault.BadRequest, "location %q is refused: in %s every namespace has a folder of its own, and tables lie below "+
+	folder, table, _ := strings.Cut(strings.TrimSuffix(below, "/"), "/")
+	if _, err := uuid.Parse(folder); err != nil || table == "" {
+		return "", "", fault.New(fault.BadRequest, "location %q is refused: in %s every namespace has a folder of its own, and tables lie below "+
 			"those; use a namespace's location, or none", location, namespacesFolder(w))
 	}
-	return accepted, nil
-}
-
-// checkHome refuses the folder of a namespace that is none of those in which a table or a view is made, or moved: else
-// whoever may make tables somewhere could take the places where others will be.
-func checkHome(res Resolution, location string) error {
-	below, found := strings.CutPrefix(vending.Key(location), vending.Key(namespacesFolder(*res.Warehouse)))
-	if !found {
-		return nil
-	}
-	folder, _, _ := strings.Cut(below, "/")
-	for _, n := range append(res.Ancestors[:len(res.Ancestors):len(res.Ancestors)], *res.Namespace) {
-		if folder == n.ID.String() {
-			return nil
-		}
-	}
-	return fault.New(fault.BadRequest, "location %q is refused: it lies in the folder of another namespace; use that of %s, or none",
-		location, res.Namespace.Levels)
+	return accepted, folder, nil
 }
 
 func namespacesFolder(w Warehouse) string { return w.Location + "/ns" }
@@ -97,11 +104,11 @@ func namespaceLocation(w Warehouse, n NamespaceRecord) string {
 	return namespacesFolder(w) + "/" + n.ID.String()
 }
 
-// checkDocument holds new metadata against the rules for locations: the table's or view's own must be allowed, and
-// every property that sends files somewhere must stay inside it.
-func checkDocument(w Warehouse, d metadataText, location string) error {
-	if !samePlace(d.Location(), location) {
-		if _, err := checkTableLocation(w, d.Location()); err != nil {
+// checkDocument holds new metadata against the rules for locations: the table's or view's own must be acceptable, unless
+// it is the one that was accepted already, and every property that sends files somewhere must stay inside it.
+func (r Resolution) checkDocument(d metadataText, accepted string) error {
+	if !samePlace(d.Location(), accepted) {
+		if _, err := r.acceptLocation(d.Location()); err != nil {
 			return err
 		}
 	}

@@ -241,20 +241,21 @@ func takeFoldsNames(properties map[string]string) (folds, said bool) {
 	return text == "true", said
 }
 
-// checkNewTable holds the first metadata of a table against its warehouse's rules.
-func checkNewTable(w Warehouse, d *commit.Document, location string) error {
-	if err := w.checkFormatVersion(d.FormatVersion()); err != nil {
+// checkNewTable holds the first metadata of a table against its warehouse's rules. Its location was accepted already.
+func (r Resolution) checkNewTable(d *commit.Document, accepted string) error {
+	if err := r.Warehouse.checkFormatVersion(d.FormatVersion()); err != nil {
 		return err
 	}
-	return checkDocument(w, d, location)
+	return r.checkDocument(d, accepted)
 }
 
-// checkNextTable is checkNewTable for a table that is there: a version that it has already is not held against it.
-func checkNextTable(w Warehouse, base, next *commit.Document, location string) error {
+// checkNextTable is checkNewTable for a table that is there: a version and a location that it has already are not held
+// against it.
+func (r Resolution) checkNextTable(base, next *commit.Document) error {
 	if next.FormatVersion() == base.FormatVersion() {
-		return checkDocument(w, next, location)
+		return r.checkDocument(next, r.Table.Location)
 	}
-	return checkNewTable(w, next, location)
+	return r.checkNewTable(next, r.Table.Location)
 }
 
 // ShownProperties are the warehouse's properties as its administrator set them, in a map of their own.

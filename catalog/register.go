@@ -171,7 +171,7 @@ func readRegistered[D metadataText](
 			return none, err
 		}
 	}
-	if err := checkDocument(w, d, d.Location()); err != nil { // one of the properties that send files somewhere
+	if err := checkPaths(d); err != nil {
 		return none, fault.Wrap(fault.Forbidden, err, "the metadata file is refused: %s", fault.Message(err))
 	}
 	return d, nil
@@ -235,10 +235,11 @@ func foreignFolder(w Warehouse, file string) (string, error) {
 		file, w.Name, strings.Join(bases, ", "))
 }
 
-// checkRegisteredLocation is checkLocation for a location that a file names and not the client: that it lies elsewhere
-// is no slip of the client's, it is an attempt on somebody's data.
+// checkRegisteredLocation is placeOf for a location that a file names and not the client: that it lies elsewhere is no
+// slip of the client's, it is an attempt on somebody's data. In which namespace's folder it lies does not matter: the files
+// are there already, and whose place it is says the store.
 func checkRegisteredLocation(w Warehouse, location string) error {
-	_, err := checkTableLocation(w, location)
+	_, _, err := placeOf(w, location)
 	if err == nil {
 		return nil
 	}

@@ -94,14 +94,9 @@ func (s *Service) createView(ctx context.Context, c Caller, r CreateViewRequest,
 	}
 	w := *res.Warehouse
 	viewUUID := uuid.New()
-	location := defaultTableLocation(w, viewUUID)
-	if r.Body.Location != "" {
-		if location, err = checkTableLocation(w, r.Body.Location); err != nil {
-			return LoadedView{}, err
-		}
-		if err := checkHome(res, location); err != nil {
-			return LoadedView{}, err
-		}
+	location, err := res.newLocation(r.Body.Location, viewUUID)
+	if err != nil {
+		return LoadedView{}, err
 	}
 	v, err := commit.CreateView(r.Body, commit.CreateStamp{
 		Now: s.Now(), UUID: viewUUID.String(), Location: location, Presets: w.viewPresets(),
@@ -109,7 +104,7 @@ func (s *Service) createView(ctx context.Context, c Caller, r CreateViewRequest,
 	if err != nil {
 		return LoadedView{}, fmt.Errorf("create view %s: %w", id, err)
 	}
-	if err := checkDocument(w, v, location); err != nil {
+	if err := res.checkDocument(v, location); err != nil {
 		return LoadedView{}, err
 	}
 	record, err := s.createOnce(ctx, w, func() pending {
@@ -167,13 +162,8 @@ func (s *Service) planReplace(ctx context.Context, c Caller, r ReplaceViewReques
 	if !changed {
 		return p, nil
 	}
-	if err := checkDocument(w, next, record.Location); err != nil {
+	if err := res.checkDocument(next, record.Location); err != nil {
 		return none, err
-	}
-	if !samePlace(next.Location(), record.Location) {
-		if err := checkHome(res, next.Location()); err != nil {
-			return none, err
-		}
 	}
 	p.work = s.swap(c, n.operation, w, record, next)
 	p.work.change.Restores = restores(res)
