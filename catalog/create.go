@@ -19,7 +19,7 @@ func (s *Service) CreateTable(ctx context.Context, c Caller, r CreateTableReques
 	if err := id.Validate(); err != nil {
 		return LoadedTable{}, err
 	}
-	if r.Stage { // it changes nothing that a repeat could change twice
+	if r.Body.Stage { // it changes nothing that a repeat could change twice
 		loaded, _, err := s.createTable(ctx, c, r, id)
 		return loaded, err
 	}
@@ -52,7 +52,7 @@ func (s *Service) createTable(ctx context.Context, c Caller, r CreateTableReques
 		return LoadedTable{}, nil, err
 	}
 	access := s.accessFor(res, res.Path(), r.Delegated)
-	if r.Stage {
+	if r.Body.Stage {
 		loaded, err := s.stageTable(ctx, c, res, stagedCreate{id, tableUUID, location, document, access})
 		return loaded, nil, err
 	}

@@ -36,23 +36,34 @@ type LoadedTable struct {
 	NotModified      bool   // then only ETag is set
 }
 
-// CreateTableRequest asks for a new table; Stage writes nothing and takes no name.
-type CreateTableRequest struct {
+// CreateRequest asks for a new table or view in a namespace.
+type CreateRequest[Body any] struct {
 	Warehouse string
 	Namespace Namespace
-	Stage     bool
-	Delegated bool
-	Body      commit.CreateRequest
+	Delegated bool // the client asked for vended credentials; views have none
+	Body      Body
 }
 
-// CommitTableRequest asks for changes to one table.
-type CommitTableRequest struct {
+// CreateTableRequest asks for a new table. One that is to be staged takes no name.
+type CreateTableRequest = CreateRequest[commit.CreateRequest]
+
+// CreateViewRequest asks for a new view.
+type CreateViewRequest = CreateRequest[commit.CreateViewRequest]
+
+// ChangeRequest asks for changes to one table or view.
+type ChangeRequest[Change any] struct {
 	Warehouse string
 	Ident     Identifier
-	Change    commit.Request
+	Change    Change
 	// Fence is set by a worker whose lease must still hold.
 	Fence Fence
 }
+
+// CommitTableRequest asks for changes to one table.
+type CommitTableRequest = ChangeRequest[commit.Request]
+
+// ReplaceViewRequest asks for changes to one view.
+type ReplaceViewRequest = ChangeRequest[commit.ViewRequest]
 
 // TableChange is one table's part of a multi-table commit.
 type TableChange struct {

@@ -111,7 +111,7 @@ func (b *bench) create(name, more string) (catalog.LoadedTable, error) {
 		b.Fatal(err)
 	}
 	return b.CreateTable(ctx, system, catalog.CreateTableRequest{
-		Warehouse: "w", Namespace: catalog.Namespace{"a"}, Body: body, Stage: body.Stage, Delegated: true,
+		Warehouse: "w", Namespace: catalog.Namespace{"a"}, Body: body, Delegated: true,
 	})
 }
 

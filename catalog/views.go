@@ -23,20 +23,6 @@ type LoadedView struct {
 	View             *commit.View
 }
 
-// CreateViewRequest asks for a new view.
-type CreateViewRequest struct {
-	Warehouse string
-	Namespace Namespace
-	Body      commit.CreateViewRequest
-}
-
-// ReplaceViewRequest asks for changes to one view.
-type ReplaceViewRequest struct {
-	Warehouse string
-	Ident     Identifier
-	Change    commit.ViewRequest
-}
-
 // ListViews gives the views of a namespace by name.
 func (s *Service) ListViews(ctx context.Context, c Caller, warehouse string, ns Namespace, p Page) (Listing, error) {
 	return s.listKind(ctx, c, KindView, warehouse, ns, p)
@@ -125,7 +111,7 @@ func (s *Service) ReplaceView(ctx context.Context, c Caller, r ReplaceViewReques
 			return LoadedView{}, nil, err
 		}
 		defer pass()
-		p, err := carryOut(ctx, s, Fence{}, func() (plan[*commit.View], error) { return s.planReplace(ctx, c, r) })
+		p, err := carryOut(ctx, s, r.Fence, func() (plan[*commit.View], error) { return s.planReplace(ctx, c, r) })
 		if err != nil {
 			return LoadedView{}, nil, err
 		}

@@ -9,28 +9,9 @@ import (
 	"catalogd/catalog/commit"
 )
 
-// commitTable applies a commit to one table. The path names the table; the identifier that some clients repeat in the
-// body is not looked at.
+// commitTable applies a commit to one table.
 func (h *handlers) commitTable(w http.ResponseWriter, r *http.Request) error {
-	warehouse, ident, err := identifierOf(r, "table")
-	if err != nil {
-		return err
-	}
-	body, err := api.ReadBody(r)
-	if err != nil {
-		return err
-	}
-	change, err := commit.DecodeRequest(body)
-	if err != nil {
-		return err
-	}
-	loaded, err := h.Service.CommitTable(r.Context(), api.CallerOf(r), catalog.CommitTableRequest{
-		Warehouse: warehouse, Ident: ident, Change: change,
-	})
-	if err != nil {
-		return err
-	}
-	return writeCommitted(w, r, loaded)
+	return change(w, r, "table", commit.DecodeRequest, h.Service.CommitTable, writeCommitted)
 }
 
 // writeCommitted writes a CommitTableResponse. From here on nothing may answer a 4xx: clients would delete the files
@@ -50,11 +31,7 @@ func (h *handlers) commitTransaction(w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
-	body, err := api.ReadBody(r)
-	if err != nil {
-		return err
-	}
-	requests, err := commit.DecodeTransaction(body)
+	requests, err := bodyOf(r, commit.DecodeTransaction)
 	if err != nil {
 		return err
 	}

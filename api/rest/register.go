@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"net/http"
 
 	"catalogd/api"
@@ -14,51 +15,41 @@ type registerRequest struct {
 	Overwrite        bool   `json:"overwrite"`
 }
 
-// registerRequestOf reads what is to be registered and where.
-func registerRequestOf(r *http.Request) (catalog.RegisterRequest, error) {
-	warehouse, ns, err := namespaceOf(r)
-	if err != nil {
-		return catalog.RegisterRequest{}, err
-	}
-	var body registerRequest
-	if err := api.DecodeJSON(r, &body); err != nil {
-		return catalog.RegisterRequest{}, err
-	}
-	if body.Name == "" {
-		return catalog.RegisterRequest{}, fault.New(fault.BadRequest, "name is required")
-	}
-	request := catalog.RegisterRequest{
-		Warehouse: warehouse, Ident: catalog.Identifier{Namespace: ns, Name: body.Name}, MetadataLocation: body.MetadataLocation,
-		Overwrite: body.Overwrite, Delegated: delegated(r),
-	}
-	api.Annotate(r, warehouse, request.Ident.String())
-	return request, nil
-}
-
 // registerTable makes a table of a metadata file that is there already.
 func (h *handlers) registerTable(w http.ResponseWriter, r *http.Request) error {
-	request, err := registerRequestOf(r)
-	if err != nil {
-		return err
-	}
-	loaded, err := h.Service.RegisterTable(r.Context(), api.CallerOf(r), request)
-	if err != nil {
-		return err
-	}
-	return writeLoadedTable(w, r, loaded)
+	return register(w, r, h.Service.RegisterTable, writeLoadedTable)
 }
 
 // registerView makes a view of a metadata file that is there already.
 func (h *handlers) registerView(w http.ResponseWriter, r *http.Request) error {
-	request, err := registerRequestOf(r)
+	return register(w, r, h.Service.RegisterView, writeLoadedView)
+}
+
+func register[Loaded any](
+	w http.ResponseWriter, r *http.Request,
+	operation func(context.Context, catalog.Caller, catalog.RegisterRequest) (Loaded, error),
+	answer func(http.ResponseWriter, *http.Request, Loaded) error,
+) error {
+	warehouse, ns, err := namespaceOf(r)
 	if err != nil {
 		return err
 	}
-	loaded, err := h.Service.RegisterView(r.Context(), api.CallerOf(r), request)
+	var body registerRequest
+	if err := api.DecodeJSON(r, &body); err != nil {
+		return err
+	}
+	if body.Name == "" {
+		return fault.New(fault.BadRequest, "name is required")
+	}
+	ident := catalog.Identifier{Namespace: ns, Name: body.Name}
+	api.Annotate(r, warehouse, ident.String())
+	loaded, err := operation(r.Context(), api.CallerOf(r), catalog.RegisterRequest{
+		Warehouse: warehouse, Ident: ident, MetadataLocation: body.MetadataLocation, Overwrite: body.Overwrite, Delegated: delegated(r),
+	})
 	if err != nil {
 		return err
 	}
-	return writeLoadedView(w, r, loaded)
+	return answer(w, r, loaded)
 }
 
 // unregisterTable gives a table up and answers its last metadata.

@@ -52,26 +52,7 @@ func listIdentifiers(w http.ResponseWriter, r *http.Request, list listFunc) erro
 
 // createTable makes a table or stages one.
 func (h *handlers) createTable(w http.ResponseWriter, r *http.Request) error {
-	warehouse, ns, err := namespaceOf(r)
-	if err != nil {
-		return err
-	}
-	body, err := api.ReadBody(r)
-	if err != nil {
-		return err
-	}
-	request, err := commit.DecodeCreate(body)
-	if err != nil {
-		return err
-	}
-	api.Annotate(r, warehouse, catalog.Identifier{Namespace: ns, Name: request.Name}.String())
-	loaded, err := h.Service.CreateTable(r.Context(), api.CallerOf(r), catalog.CreateTableRequest{
-		Warehouse: warehouse, Namespace: ns, Stage: request.Stage, Delegated: delegated(r), Body: request,
-	})
-	if err != nil {
-		return err
-	}
-	return writeLoadedTable(w, r, loaded)
+	return create(w, r, commit.DecodeCreate, h.Service.CreateTable, writeLoadedTable)
 }
 
 // loadTable answers a table's metadata, or 304 when the client has it already.
@@ -117,21 +98,6 @@ func (h *handlers) tableExists(w http.ResponseWriter, r *http.Request) error {
 	return onName(w, r, "table", h.Service.TableExists)
 }
 
-// onName does something to the table or view that the path names and has nothing to answer. param is the name's place in
-// the pattern.
-func onName(
-	w http.ResponseWriter, r *http.Request, param string, do func(context.Context, catalog.Caller, string, catalog.Identifier) error,
-) error {
-	warehouse, ident, err := identifierOf(r, param)
-	if err != nil {
-		return err
-	}
-	if err := do(r.Context(), api.CallerOf(r), warehouse, ident); err != nil {
-		return err
-	}
-	return api.NoContent(w)
-}
-
 // dropTable takes a table out of the catalog.
 func (h *handlers) dropTable(w http.ResponseWriter, r *http.Request) error {
 	warehouse, ident, err := identifierOf(r, "table")
@@ -155,36 +121,9 @@ func (h *handlers) dropTable(w http.ResponseWriter, r *http.Request) error {
 	return api.NoContent(w)
 }
 
-type renameTableRequest struct {
-	Source      *catalog.Identifier `json:"source"`
-	Destination *catalog.Identifier `json:"destination"`
-}
-
 // renameTable moves a table's name, within the warehouse.
 func (h *handlers) renameTable(w http.ResponseWriter, r *http.Request) error {
 	return rename(w, r, h.Service.RenameTable)
-}
-
-func rename(w http.ResponseWriter, r *http.Request, do func(context.Context, catalog.Caller, catalog.RenameTableRequest) error) error {
-	warehouse, err := warehouseOf(r)
-	if err != nil {
-		return err
-	}
-	var request renameTableRequest
-	if err := api.DecodeJSON(r, &request); err != nil {
-		return err
-	}
-	if request.Source == nil || request.Destination == nil {
-		return fault.New(fault.BadRequest, "source and destination are required")
-	}
-	api.Annotate(r, warehouse, request.Source.String())
-	err = do(r.Context(), api.CallerOf(r), catalog.RenameTableRequest{
-		Warehouse: warehouse, From: *request.Source, To: *request.Destination,
-	})
-	if err != nil {
-		return err
-	}
-	return api.NoContent(w)
 }
 
 // loadTableTail is what follows the metadata in a LoadTableResult. Config holds strings only: Java fails on others.

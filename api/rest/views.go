@@ -15,26 +15,7 @@ func (h *handlers) listViews(w http.ResponseWriter, r *http.Request) error {
 
 // createView makes a view.
 func (h *handlers) createView(w http.ResponseWriter, r *http.Request) error {
-	warehouse, ns, err := namespaceOf(r)
-	if err != nil {
-		return err
-	}
-	body, err := api.ReadBody(r)
-	if err != nil {
-		return err
-	}
-	request, err := commit.DecodeCreateView(body)
-	if err != nil {
-		return err
-	}
-	api.Annotate(r, warehouse, catalog.Identifier{Namespace: ns, Name: request.Name}.String())
-	loaded, err := h.Service.CreateView(r.Context(), api.CallerOf(r), catalog.CreateViewRequest{
-		Warehouse: warehouse, Namespace: ns, Body: request,
-	})
-	if err != nil {
-		return err
-	}
-	return writeLoadedView(w, r, loaded)
+	return create(w, r, commit.DecodeCreateView, h.Service.CreateView, writeLoadedView)
 }
 
 // loadView answers a view's metadata. Which view referred to it (referenced-by) makes no difference here: a view's rights
@@ -59,28 +40,9 @@ func (h *handlers) viewExists(w http.ResponseWriter, r *http.Request) error {
 	return onName(w, r, "view", h.Service.ViewExists)
 }
 
-// replaceView applies a commit to one view. Old clients send no requirements. The path names the view; the identifier
-// that some clients repeat in the body is not looked at.
+// replaceView applies a commit to one view. Old clients send no requirements.
 func (h *handlers) replaceView(w http.ResponseWriter, r *http.Request) error {
-	warehouse, ident, err := identifierOf(r, "view")
-	if err != nil {
-		return err
-	}
-	body, err := api.ReadBody(r)
-	if err != nil {
-		return err
-	}
-	change, err := commit.DecodeViewRequest(body)
-	if err != nil {
-		return err
-	}
-	loaded, err := h.Service.ReplaceView(r.Context(), api.CallerOf(r), catalog.ReplaceViewRequest{
-		Warehouse: warehouse, Ident: ident, Change: change,
-	})
-	if err != nil {
-		return err
-	}
-	return writeLoadedView(w, r, loaded)
+	return change(w, r, "view", commit.DecodeViewRequest, h.Service.ReplaceView, writeLoadedView)
 }
 
 // dropView takes a view out of the catalog.

@@ -11,15 +11,12 @@ import (
 // CreateRequest is a CreateTableRequest. The ids in schema, partition spec and sort order are the client's
 // placeholders; Create gives the table's own.
 type CreateRequest struct {
-	Name       string
-	Location   string // "" when the catalog is to choose; without trailing slashes
-	Stage      bool
-	Properties map[string]string
+	Creation
+	Stage bool
 
-	properties setProperties // in the order of the request
-	schema     []byte
-	spec       []byte // nil: unpartitioned
-	order      []byte // nil: unsorted
+	schema []byte
+	spec   []byte // nil: unpartitioned
+	order  []byte // nil: unsorted
 }
 
 // CreateStamp is what a create needs from outside.
@@ -41,26 +38,12 @@ const (
 )
 
 // DecodeCreate reads the body of a createTable call. What is malformed is a fault.BadRequest.
-func DecodeCreate(body []byte) (CreateRequest, error) {
-	r, err := decodeCreate(body)
-	if err != nil {
-		return CreateRequest{}, malformed(err)
-	}
-	return r, nil
-}
+func DecodeCreate(body []byte) (CreateRequest, error) { return decodeBody(body, decodeCreate) }
 
-func decodeCreate(body []byte) (r CreateRequest, err error) {
-	o, err := requestObject(body)
-	if err != nil {
+func decodeCreate(o object) (r CreateRequest, err error) {
+	if r.Creation, err = decodeCreation(o); err != nil {
 		return r, err
 	}
-	if r.Name, err = o.str("name"); err != nil {
-		return r, err
-	}
-	if r.Location, err = o.strOr("location", ""); err != nil {
-		return r, err
-	}
-	r.Location = stripSlashes(r.Location)
 	if o.get("stage-create") != nil {
 		if r.Stage, err = o.boolean("stage-create"); err != nil {
 			return r, err
@@ -82,8 +65,7 @@ func decodeCreate(body []byte) (r CreateRequest, err error) {
 			return r, err
 		}
 	}
-	r.properties, r.Properties, err = createProperties(o)
-	return r, err
+	return r, nil
 }
 
 // newDraft starts a draft of a table that does not exist.
@@ -109,13 +91,9 @@ func Create(r CreateRequest, s CreateStamp) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	location := r.Location
-	if location == "" {
-		location = s.Location
-	}
-	s.Location = location
+	s.Location = r.locationOr(s.Location)
 	d := newDraft(version, s)
-	steps := []change{r.properties, setLocation(stripSlashes(location))}
+	steps := []change{r.properties, setLocation(s.Location)}
 	if _, given := r.Properties[codecProperty]; !given {
 		steps = append(steps, setProperties{{name: codecProperty, value: codecDefault}})
 	}

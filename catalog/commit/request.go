@@ -100,6 +100,27 @@ func (i Identifier) String() string {
 	return strings.Join(append(append([]string{}, i.Namespace...), i.Name), ".")
 }
 
+// decodeBody reads a body that must be one JSON object.
+func decodeBody[R any](body []byte, decode func(object) (R, error)) (R, error) {
+	o, err := requestObject(body)
+	if err == nil {
+		var r R
+		if r, err = decode(o); err == nil {
+			return r, nil
+		}
+	}
+	var none R
+	return none, malformed(err)
+}
+
+func requestObject(body []byte) (object, error) {
+	if err := checkText(body); err != nil {
+		return nil, err
+	}
+	return parseObject(trimSpace(body), "the request", nil)
+}
+
+// malformed is the refusal of a body that cannot be read, for the reason given.
 func malformed(err error) error {
 	if fault.Is(err, fault.TooLarge) {
 		return err

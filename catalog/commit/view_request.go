@@ -29,19 +29,9 @@ type ViewRequest struct {
 
 // DecodeViewRequest reads the body of a replaceView call. Old clients send no requirements, or null. What is
 // malformed, unknown or meant for tables is a fault.BadRequest, too long a list a fault.TooLarge.
-func DecodeViewRequest(body []byte) (ViewRequest, error) {
-	r, err := decodeViewRequest(body)
-	if err != nil {
-		return ViewRequest{}, malformed(err)
-	}
-	return r, nil
-}
+func DecodeViewRequest(body []byte) (ViewRequest, error) { return decodeBody(body, decodeViewRequest) }
 
-func decodeViewRequest(body []byte) (r ViewRequest, err error) {
-	o, err := requestObject(body)
-	if err != nil {
-		return r, err
-	}
+func decodeViewRequest(o object) (r ViewRequest, err error) {
 	if ident := o.get("identifier"); ident != nil {
 		if r.Identifier, err = parseIdentifier(ident); err != nil {
 			return r, err
@@ -61,14 +51,6 @@ func decodeViewRequest(body []byte) (r ViewRequest, err error) {
 	}
 	r.Updates, err = parseUpdates(o, viewUpdatesMax, viewUpdates)
 	return r, err
-}
-
-// requestObject reads a body that must be one JSON object.
-func requestObject(body []byte) (object, error) {
-	if err := checkText(body); err != nil {
-		return nil, err
-	}
-	return parseObject(trimSpace(body), "the request", nil)
 }
 
 func parseViewRequirement(text []byte) (q ViewRequirement, err error) {
@@ -123,38 +105,18 @@ func (r ViewRequest) NewProperties() map[string]string { return newPropertiesOf(
 
 // CreateViewRequest is a CreateViewRequest of the protocol. The ids of its schema and version are placeholders.
 type CreateViewRequest struct {
-	Name       string
-	Location   string // "" when the catalog is to choose; without trailing slashes
-	Properties map[string]string
+	Creation
 
-	properties setProperties // in the order of the request
-	schema     addSchema
-	version    viewVersion
+	schema  addSchema
+	version viewVersion
 }
 
 // DecodeCreateView reads the body of a createView call. What is malformed is a fault.BadRequest, too long a list a
 // fault.TooLarge.
-func DecodeCreateView(body []byte) (CreateViewRequest, error) {
-	r, err := decodeCreateView(body)
-	if err != nil {
-		return CreateViewRequest{}, malformed(err)
-	}
-	return r, nil
-}
+func DecodeCreateView(body []byte) (CreateViewRequest, error) { return decodeBody(body, decodeCreateView) }
 
-func decodeCreateView(body []byte) (r CreateViewRequest, err error) {
-	o, err := requestObject(body)
-	if err != nil {
-		return r, err
-	}
-	if r.Name, err = o.str("name"); err != nil {
-		return r, err
-	}
-	if r.Location, err = o.strOr("location", ""); err != nil {
-		return r, err
-	}
-	r.Location = stripSlashes(r.Location)
-	if r.properties, r.Properties, err = createProperties(o); err != nil {
+func decodeCreateView(o object) (r CreateViewRequest, err error) {
+	if r.Creation, err = decodeCreation(o); err != nil {
 		return r, err
 	}
 	schema, err := decodeAddSchema(o)
@@ -164,19 +126,6 @@ func decodeCreateView(body []byte) (r CreateViewRequest, err error) {
 	r.schema = schema.(addSchema)
 	r.version, err = decodeNewVersion(o)
 	return r, err
-}
-
-// createProperties reads the properties of a create, in their order and by name.
-func createProperties(o object) (setProperties, map[string]string, error) {
-	byName := map[string]string{}
-	if o.get("properties") == nil {
-		return nil, byName, nil
-	}
-	list, err := parseProperties(o.get("properties"), "properties")
-	for _, p := range list {
-		byName[p.name] = p.value
-	}
-	return list, byName, err
 }
 
 // decodeNewVersion reads the view-version of a create or of an add-view-version.
@@ -210,14 +159,10 @@ func CreateView(r CreateViewRequest, s CreateStamp) (*View, error) {
 		schemas: list{selected: noneAdded, added: noneAdded},
 		current: noneAdded, lastAdded: noneAdded,
 	}
-	location := r.Location
-	if location == "" {
-		location = stripSlashes(s.Location)
-	}
 	version := r.version
 	version.id, version.schema = firstVersionID, noneAdded
 	for _, c := range []viewChange{
-		s.Presets.over(r.properties), setLocation(location), r.schema, addViewVersion{version: version}, setCurrentVersion(noneAdded),
+		s.Presets.over(r.properties), setLocation(r.locationOr(s.Location)), r.schema, addViewVersion{version: version}, setCurrentVersion(noneAdded),
 	} {
 		if err := c.applyView(d); err != nil {
 			return nil, err
