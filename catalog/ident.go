@@ -1,6 +1,6 @@
-// Package catalog is the domain: warehouses, namespaces, tables and the operations on them. A warehouse is a named
-// root with its own storage; a namespace is a list of levels inside it; a table is a name in a namespace that points
-// at one metadata file. Operations resolve what is named and the caller's grants in one read, decide, compute
+// Package catalog is the domain: warehouses, namespaces, tables, views and the operations on them, and who may do what.
+// A warehouse is a named root with its own storage; a namespace is a list of levels inside it; a table or a view is a name
+// in a namespace that points at one metadata file. Operations resolve what is named and the caller's grants in one read, decide, compute
 // purely, write an immutable metadata file, and then move the pointer in one transaction. See docs/life-of-a-commit.md.
 package catalog
 

@@ -45,7 +45,7 @@ func (s *Service) RegisterTable(ctx context.Context, c Caller, r RegisterRequest
 		}), nil, nil
 	}, func(o Outcome) (LoadedTable, error) {
 		n := need{"register-table", r.Ident.String(), authz.TableCreate}
-		made, err := replayMade(ctx, s, c, KindTable, r.Warehouse, r.Ident, n, o, parseRegisteredTable)
+		made, err := replayMade(ctx, s, c, mutation{KindTable, r.Warehouse, r.Ident, n, o}, parseRegisteredTable)
 		if err != nil {
 			return LoadedTable{}, err
 		}
@@ -74,7 +74,8 @@ func (s *Service) RegisterView(ctx context.Context, c Caller, r RegisterRequest)
 		}
 		return loadedView(*res.View, v), nil, nil
 	}, func(o Outcome) (LoadedView, error) {
-		return s.replayView(ctx, c, r.Warehouse, r.Ident, need{"register-view", r.Ident.String(), authz.ViewCreate}, o)
+		n := need{"register-view", r.Ident.String(), authz.ViewCreate}
+		return s.replayView(ctx, c, mutation{KindView, r.Warehouse, r.Ident, n, o})
 	})
 }
 
@@ -290,7 +291,7 @@ func (s *Service) UnregisterTable(ctx context.Context, c Caller, warehouse strin
 		return loaded, nil, err
 	}, func(o Outcome) (LoadedTable, error) {
 		n := need{"unregister-table", id.String(), authz.TableDrop}
-		made, err := replayMade(ctx, s, c, KindTable, warehouse, id, n, o, parseRegisteredTable)
+		made, err := replayMade(ctx, s, c, mutation{KindTable, warehouse, id, n, o}, parseRegisteredTable)
 		if err != nil {
 			return LoadedTable{}, err
 		}

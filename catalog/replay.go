@@ -23,43 +23,50 @@ type replayed[D metadataText] struct {
 	document D
 }
 
+// mutation is one of a table or a view that has landed and whose request came again: the right that it wants, and what is
+// kept of its outcome.
+type mutation struct {
+	kind      Kind
+	warehouse string
+	ident     Identifier
+	need      need
+	outcome   Outcome
+}
+
 // replayMade reads what a mutation left of a table or a view. The right is asked for on it, or, when it is one to create,
 // on what it lies in. It may have got another name since, or be gone; its files stay for a while.
-func replayMade[D metadataText](
-	ctx context.Context, s *Service, c Caller, kind Kind, warehouse string, id Identifier, n need, o Outcome,
-	parse func([]byte) (D, error),
-) (replayed[D], error) {
-	none := replayed[D]{}
-	res, err := s.resolve(ctx, c, Lookup{Warehouse: warehouse, Namespace: id.Namespace, Table: id.Name})
+func replayMade[D metadataText](ctx context.Context, s *Service, c Caller, was mutation, parse func([]byte) (D, error)) (replayed[D], error) {
+	none, made := replayed[D]{}, was.outcome.Table
+	res, err := s.resolve(ctx, c, Lookup{Warehouse: was.warehouse, Namespace: was.ident.Namespace, Table: was.ident.Name})
 	if err != nil {
 		return none, err
 	}
-	now := kind.of(res)
-	r := replayed[D]{res: res, path: res.Path(), there: now != nil && o.Table != nil && now.ID == o.Table.ID}
+	now := was.kind.of(res)
+	r := replayed[D]{res: res, path: res.Path(), there: now != nil && made != nil && now.ID == made.ID}
 	if !r.there && (res.Table != nil || res.View != nil) {
 		r.path = parentPath(r.path)
 	}
 	asked := r.path
-	if n.wanted == rightsOf[kind].create && r.there {
+	if was.need.wanted == rightsOf[was.kind].create && r.there {
 		asked = parentPath(r.path)
 	}
-	if err := s.require(ctx, c, res, asked, n); err != nil {
+	if err := s.require(ctx, c, res, asked, was.need); err != nil {
 		return none, err
 	}
-	if o.Table == nil {
-		return none, gone(id)
+	if made == nil {
+		return none, gone(was.ident)
 	}
 	r.record = TableRecord{
-		ID: o.Table.ID, Kind: kind, Ident: id, UUID: o.Table.UUID,
-		Location: o.Table.Location, MetadataLocation: o.Table.MetadataLocation,
+		ID: made.ID, Kind: was.kind, Ident: was.ident, UUID: made.UUID,
+		Location: made.Location, MetadataLocation: made.MetadataLocation,
 	}
 	r.document, err = current(ctx, s, *res.Warehouse, r.record, parse)
 	if fault.Is(err, fault.FileNotFound) { // it fell out of the log and was deleted, or all of the table was
 		if !r.there {
-			return none, gone(id)
+			return none, gone(was.ident)
 		}
 		// What others made of it since is for those to see who may load it.
-		read := need{n.operation, n.subject, rightsOf[kind].read}
+		read := need{was.need.operation, was.need.subject, rightsOf[was.kind].read}
 		if err := s.require(ctx, c, res, r.path, read); err != nil {
 			return none, err
 		}
@@ -81,7 +88,7 @@ func (s *Service) replayCommit(ctx context.Context, c Caller, r CommitTableReque
 	if r.Change.Creates() {
 		n.wanted = authz.TableCreate
 	}
-	made, err := replayMade(ctx, s, c, KindTable, r.Warehouse, r.Ident, n, o, commit.Parse)
+	made, err := replayMade(ctx, s, c, mutation{KindTable, r.Warehouse, r.Ident, n, o}, commit.Parse)
 	if fault.Is(err, fault.Forbidden) {
 		err = landedBefore(err)
 	}
@@ -94,7 +101,7 @@ func (s *Service) replayCommit(ctx context.Context, c Caller, r CommitTableReque
 // replayCreate answers the repeat of a create. A table that is gone has no credentials.
 func (s *Service) replayCreate(ctx context.Context, c Caller, r CreateTableRequest, id Identifier, o Outcome) (LoadedTable, error) {
 	n := need{"create-table", id.String(), authz.TableCreate}
-	made, err := replayMade(ctx, s, c, KindTable, r.Warehouse, id, n, o, commit.Parse)
+	made, err := replayMade(ctx, s, c, mutation{KindTable, r.Warehouse, id, n, o}, commit.Parse)
 	if err != nil {
 		return LoadedTable{}, err
 	}
@@ -108,8 +115,8 @@ func (s *Service) replayCreate(ctx context.Context, c Caller, r CreateTableReque
 }
 
 // replayView answers the repeat of a view's creation or replacement.
-func (s *Service) replayView(ctx context.Context, c Caller, warehouse string, id Identifier, n need, o Outcome) (LoadedView, error) {
-	made, err := replayMade(ctx, s, c, KindView, warehouse, id, n, o, commit.ParseView)
+func (s *Service) replayView(ctx context.Context, c Caller, was mutation) (LoadedView, error) {
+	made, err := replayMade(ctx, s, c, was, commit.ParseView)
 	if err != nil {
 		return LoadedView{}, err
 	}

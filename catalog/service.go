@@ -22,7 +22,7 @@ type Service struct {
 	cache     *metadataCache
 	turns     *turns
 	registers *registers
-	// reports counts clients\' reports: each so many sweep old ones away.
+	// reports counts clients' reports: each so many sweep old ones away.
 	reports atomic.Int64
 	repeats *repeats
 	// writeDeadline is commitAfterWriteMax but for tests of what happens when it passes.

@@ -66,7 +66,8 @@ func (s *Service) CreateView(ctx context.Context, c Caller, r CreateViewRequest)
 		made, err := s.createView(ctx, c, r, id)
 		return made, nil, err
 	}, func(o Outcome) (LoadedView, error) {
-		return s.replayView(ctx, c, r.Warehouse, id, need{"create-view", id.String(), authz.ViewCreate}, o)
+		n := need{"create-view", id.String(), authz.ViewCreate}
+		return s.replayView(ctx, c, mutation{KindView, r.Warehouse, id, n, o})
 	})
 }
 
@@ -117,7 +118,8 @@ func (s *Service) ReplaceView(ctx context.Context, c Caller, r ReplaceViewReques
 		}
 		return loadedView(p.record, p.document), p.left(), nil
 	}, func(o Outcome) (LoadedView, error) {
-		return s.replayView(ctx, c, r.Warehouse, r.Ident, need{"replace-view", r.Ident.String(), authz.ViewReadProperties}, o)
+		n := need{"replace-view", r.Ident.String(), authz.ViewReadProperties}
+		return s.replayView(ctx, c, mutation{KindView, r.Warehouse, r.Ident, n, o})
 	})
 }
 

@@ -1,6 +1,5 @@
 // Package openapi holds the OpenAPI documents that this server answers to: the Iceberg REST catalog's, pinned, and our
-// own of the management API. Tests compare the endpoint tables with them; nothing reads them at run time but the
-// routes that show them.
+// own of the management API. Tests compare the endpoint tables with them; nothing reads them at run time.
 package openapi
 
 import "embed"

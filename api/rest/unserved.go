@@ -8,7 +8,7 @@ import (
 )
 
 // unserved are the routes that the specification has and this server does not do yet. They are not announced; clients
-// that call them all the same get an answer of the right shape, so that engines which probe for views go on.
+// that call them all the same get an answer of the right shape, so that engines which probe for functions go on.
 func (h *handlers) unserved() []api.Endpoint {
 	const get, head, post, del = http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete
 	return v1(
