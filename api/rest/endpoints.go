@@ -29,7 +29,7 @@ const (
 	createBytesMax   = 16 << 20
 	tokenBytesMax    = 64 << 10
 	tokenDeadline    = 10 * time.Second
-	commitDeadline   = 2 * time.Minute
+	commitDeadline   = 2 * time.Minute // until writing has begun; that has catalog.commitAfterWriteMax on top
 	metricsDeadline  = 10 * time.Second
 	namespaceRoute   = "/{prefix}/namespaces/{namespace}"
 	tableRoute       = namespaceRoute + "/tables/{table}"
