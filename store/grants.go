@@ -93,21 +93,12 @@ ORDER BY namespaces.levels NULLS FIRST, tables.name NULLS FIRST, grants.privileg
 
 // ListGrants gives what a role holds, outermost securables first.
 func (s *Store) ListGrants(ctx context.Context, role catalog.RoleRecord) ([]catalog.RoleGrant, error) {
-	var grants []catalog.RoleGrant
-	err := s.read(ctx, func(q querier) error {
-		rows, err := q.Query(ctx, sqlListGrants, pgx.NamedArgs{"role": role.ID})
-		if err != nil {
-			return err
-		}
-		grants, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (catalog.RoleGrant, error) {
-			var g catalog.RoleGrant
-			var privilege, kind string
-			var levels []string
-			err := row.Scan(&privilege, &kind, &g.ID, &levels, &g.Name)
-			g.Privilege, g.Kind, g.Namespace = authz.Privilege(privilege), authz.SecurableKind(kind), levels
-			return g, err
-		})
-		return err
+	return collect(ctx, s, sqlListGrants, pgx.NamedArgs{"role": role.ID}, func(row pgx.CollectableRow) (catalog.RoleGrant, error) {
+		var g catalog.RoleGrant
+		var privilege, kind string
+		var levels []string
+		err := row.Scan(&privilege, &kind, &g.ID, &levels, &g.Name)
+		g.Privilege, g.Kind, g.Namespace = authz.Privilege(privilege), authz.SecurableKind(kind), levels
+		return g, err
 	})
-	return grants, err
 }

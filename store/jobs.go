@@ -191,11 +191,7 @@ func (s *Store) ClaimJob(ctx context.Context, worker string) (*maintenance.Claim
 
 // findTableRefs gives the present names of tables; those that are gone are left out.
 func findTableRefs(ctx context.Context, q querier, ids []uuid.UUID) ([]maintenance.TableRef, error) {
-	rows, err := q.Query(ctx, sqlFindTableRef, pgx.NamedArgs{"ids": ids})
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (maintenance.TableRef, error) {
+	return collectFrom(ctx, q, sqlFindTableRef, pgx.NamedArgs{"ids": ids}, func(row pgx.CollectableRow) (maintenance.TableRef, error) {
 		var r maintenance.TableRef
 		var levels []string
 		err := row.Scan(&r.ID, &r.Warehouse, &levels, &r.Ident.Name)
@@ -357,16 +353,7 @@ const sqlListJobFiles = `SELECT path FROM job_files WHERE job_id = @job ORDER BY
 
 // ListFiles gives the recorded files of a job.
 func (s *Store) ListFiles(ctx context.Context, jobID uuid.UUID) ([]string, error) {
-	var paths []string
-	err := s.read(ctx, func(q querier) error {
-		rows, err := q.Query(ctx, sqlListJobFiles, pgx.NamedArgs{"job": jobID})
-		if err != nil {
-			return err
-		}
-		paths, err = pgx.CollectRows(rows, pgx.RowTo[string])
-		return err
-	})
-	return paths, err
+	return collect(ctx, s, sqlListJobFiles, pgx.NamedArgs{"job": jobID}, pgx.RowTo[string])
 }
 
 const sqlFindJob = `SELECT ` + jobColumns + ` FROM jobs WHERE id = @job`

@@ -28,11 +28,7 @@ func (s *Store) SigningKeys(ctx context.Context) ([]auth.StoredKey, error) {
 }
 
 func listKeys(ctx context.Context, q querier, retiredAfter time.Time) ([]auth.StoredKey, error) {
-	rows, err := q.Query(ctx, sqlListSigningKeys, pgx.NamedArgs{"retired_after": retiredAfter})
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (auth.StoredKey, error) {
+	return collectFrom(ctx, q, sqlListSigningKeys, pgx.NamedArgs{"retired_after": retiredAfter}, func(row pgx.CollectableRow) (auth.StoredKey, error) {
 		var k auth.StoredKey
 		var retired *time.Time
 		err := row.Scan(&k.KID, &k.Algorithm, &k.PublicKey, &k.PrivateKey, &k.CreatedAt, &retired)
@@ -106,14 +102,5 @@ ORDER BY principals.name`
 // PrincipalsOfOtherKeys names the principals whose generated secrets another key than the given one (auth.Ring.ID)
 // made: they can log in only while that key is in secrets.previous_keys.
 func (s *Store) PrincipalsOfOtherKeys(ctx context.Context, keyID []byte) ([]string, error) {
-	var names []string
-	err := s.read(ctx, func(q querier) error {
-		rows, err := q.Query(ctx, sqlListSecretsOfOtherKeys, pgx.NamedArgs{"algorithm": auth.AlgorithmHMAC, "key": keyID})
-		if err != nil {
-			return err
-		}
-		names, err = pgx.CollectRows(rows, pgx.RowTo[string])
-		return err
-	})
-	return names, err
+	return collect(ctx, s, sqlListSecretsOfOtherKeys, pgx.NamedArgs{"algorithm": auth.AlgorithmHMAC, "key": keyID}, pgx.RowTo[string])
 }

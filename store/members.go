@@ -75,6 +75,17 @@ func insertMember(ctx context.Context, tx pgx.Tx, sql string, args pgx.NamedArgs
 	return writeFact(ctx, tx, f)
 }
 
+func deleteMember(ctx context.Context, tx pgx.Tx, sql string, args pgx.NamedArgs, f catalog.Fact, missing string) error {
+	tag, err := tx.Exec(ctx, sql, args)
+	if err != nil {
+		return err
+	}
+	if tag.RowsAffected() == 0 {
+		return fault.New(fault.NotFound, "%s", missing)
+	}
+	return writeFact(ctx, tx, f)
+}
+
 const sqlDeletePrincipalRoleMember = `
 DELETE FROM principal_role_members WHERE principal_role_id = @role AND principal_id = @principal`
 
@@ -83,14 +94,8 @@ DELETE FROM principal_role_members WHERE principal_role_id = @role AND principal
 func (s *Store) RevokePrincipalRole(ctx context.Context, principalID, roleID uuid.UUID, f catalog.Fact) error {
 	return s.InTx(ctx, func(tx pgx.Tx) error {
 		return keepingAdministrators(ctx, tx, func() error {
-			tag, err := tx.Exec(ctx, sqlDeletePrincipalRoleMember, pgx.NamedArgs{"role": roleID, "principal": principalID})
-			if err != nil {
-				return err
-			}
-			if tag.RowsAffected() == 0 {
-				return fault.New(fault.NotFound, "the principal does not have this role")
-			}
-			return writeFact(ctx, tx, f)
+			return deleteMember(ctx, tx, sqlDeletePrincipalRoleMember, pgx.NamedArgs{"role": roleID, "principal": principalID}, f,
+				"the principal does not have this role")
 		})
 	})
 }
@@ -142,15 +147,9 @@ DELETE FROM catalog_role_members WHERE catalog_role_id = @catalog_role AND princ
 // RevokeCatalogRole takes a catalog role from a principal role. fault.NotFound when it does not have it.
 func (s *Store) RevokeCatalogRole(ctx context.Context, principalRoleID, catalogRoleID uuid.UUID, f catalog.Fact) error {
 	return s.InTx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, sqlDeleteCatalogRoleMember,
-			pgx.NamedArgs{"catalog_role": catalogRoleID, "principal_role": principalRoleID})
-		if err != nil {
-			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return fault.New(fault.NotFound, "the principal role does not have this catalog role")
-		}
-		return writeFact(ctx, tx, f)
+		return deleteMember(ctx, tx, sqlDeleteCatalogRoleMember,
+			pgx.NamedArgs{"catalog_role": catalogRoleID, "principal_role": principalRoleID}, f,
+			"the principal role does not have this catalog role")
 	})
 }
 

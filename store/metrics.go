@@ -34,23 +34,13 @@ LIMIT @limit`
 
 // ListReports gives a table's reports, newest first.
 func (s *Store) ListReports(ctx context.Context, tableID uuid.UUID, p catalog.MetricsPage) ([]catalog.MetricsReport, error) {
-	var found []catalog.MetricsReport
-	err := s.read(ctx, func(q querier) error {
-		rows, err := q.Query(ctx, sqlListReports, pgx.NamedArgs{
-			"table": tableID, "type": lookup(p.Type), "before": nullable(p.Before), "limit": p.Limit,
-		})
-		if err != nil {
-			return err
-		}
-		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (catalog.MetricsReport, error) {
-			r := catalog.MetricsReport{TableID: tableID}
-			err := row.Scan(&r.ID, &r.At, &r.Principal, &r.Type, &r.SnapshotID, &r.Report)
-			r.At = r.At.UTC()
-			return r, err
-		})
-		return err
+	args := pgx.NamedArgs{"table": tableID, "type": lookup(p.Type), "before": nullable(p.Before), "limit": p.Limit}
+	return collect(ctx, s, sqlListReports, args, func(row pgx.CollectableRow) (catalog.MetricsReport, error) {
+		r := catalog.MetricsReport{TableID: tableID}
+		err := row.Scan(&r.ID, &r.At, &r.Principal, &r.Type, &r.SnapshotID, &r.Report)
+		r.At = r.At.UTC()
+		return r, err
 	})
-	return found, err
 }
 
 // Ids are time-ordered, so the oldest reports of all tables are at the beginning of the primary key's index.

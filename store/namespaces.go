@@ -193,18 +193,9 @@ func (s *Store) ListNamespaces(ctx context.Context, warehouseID, parentID uuid.U
 	if parentID == uuid.Nil {
 		statement = sqlListTopNamespaces
 	}
-	var found []catalog.NamespaceRecord
-	err := s.read(ctx, func(q querier) error {
-		rows, err := q.Query(ctx, statement, pgx.NamedArgs{
-			"warehouse": warehouseID, "parent": nullable(parentID), "after": after(p.After), "limit": limit(p),
-		})
-		if err != nil {
-			return err
-		}
-		found, err = pgx.CollectRows(rows, scanNamespace)
-		return err
-	})
-	return found, err
+	return collect(ctx, s, statement, pgx.NamedArgs{
+		"warehouse": warehouseID, "parent": nullable(parentID), "after": after(p.After), "limit": limit(p),
+	}, scanNamespace)
 }
 
 func scanNamespace(row pgx.CollectableRow) (catalog.NamespaceRecord, error) {

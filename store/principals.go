@@ -83,16 +83,7 @@ func (s *Store) ListPrincipals(ctx context.Context) ([]catalog.PrincipalRecord, 
 
 // principals runs a query for principals' columns in the order of scanPrincipal.
 func (s *Store) principals(ctx context.Context, sql string, args pgx.NamedArgs) ([]catalog.PrincipalRecord, error) {
-	var found []catalog.PrincipalRecord
-	err := s.read(ctx, func(q querier) error {
-		rows, err := q.Query(ctx, sql, args)
-		if err != nil {
-			return err
-		}
-		found, err = pgx.CollectRows(rows, scanPrincipal)
-		return err
-	})
-	return found, err
+	return collect(ctx, s, sql, args, scanPrincipal)
 }
 
 func scanPrincipal(row pgx.CollectableRow) (catalog.PrincipalRecord, error) {
@@ -121,34 +112,50 @@ const sqlPrincipalExists = `SELECT EXISTS (SELECT 1 FROM principals WHERE id = @
 // UpdatePrincipal replaces the properties when the version is still the record's: fault.VersionConflict else,
 // fault.NotFound when the principal is gone.
 func (s *Store) UpdatePrincipal(ctx context.Context, p catalog.PrincipalRecord, f catalog.Fact) error {
-	properties, err := encodeProperties(p.Properties)
+	return s.updateProperties(ctx, propertiesUpdate{
+		sql: sqlUpdatePrincipal, sqlExists: sqlPrincipalExists, what: "Principal",
+		id: p.ID, name: p.Name, version: p.Version, properties: p.Properties,
+	}, f)
+}
+
+// propertiesUpdate gives a principal or a role other properties when its version is still the one named.
+type propertiesUpdate struct {
+	sql, sqlExists string
+	what           string // for messages
+	id             uuid.UUID
+	name           string
+	version        int64
+	properties     map[string]string
+}
+
+func (s *Store) updateProperties(ctx context.Context, u propertiesUpdate, f catalog.Fact) error {
+	properties, err := encodeProperties(u.properties)
 	if err != nil {
 		return err
 	}
 	return s.InTx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, sqlUpdatePrincipal, pgx.NamedArgs{
-			"id": p.ID, "version": p.Version, "properties": properties, "updated_at": f.At,
+		tag, err := tx.Exec(ctx, u.sql, pgx.NamedArgs{
+			"id": u.id, "version": u.version, "properties": properties, "updated_at": f.At,
 		})
 		if err != nil {
 			return err
 		}
 		if tag.RowsAffected() == 0 {
-			return notUpdated(ctx, tx, sqlPrincipalExists, p.ID, "Principal", p.Name)
+			return u.whyNot(ctx, tx)
 		}
 		return writeFact(ctx, tx, f)
 	})
 }
 
-// notUpdated says why an update by version changed nothing.
-func notUpdated(ctx context.Context, tx pgx.Tx, sqlExists string, id uuid.UUID, what, name string) error {
+func (u propertiesUpdate) whyNot(ctx context.Context, tx pgx.Tx) error {
 	var exists bool
-	if err := tx.QueryRow(ctx, sqlExists, pgx.NamedArgs{"id": id}).Scan(&exists); err != nil {
+	if err := tx.QueryRow(ctx, u.sqlExists, pgx.NamedArgs{"id": u.id}).Scan(&exists); err != nil {
 		return err
 	}
 	if !exists {
-		return fault.New(fault.NotFound, "%s does not exist: %s", what, name)
+		return fault.New(fault.NotFound, "%s does not exist: %s", u.what, u.name)
 	}
-	return fault.New(fault.VersionConflict, "%s %s has changed meanwhile: read it again and repeat with its currentEntityVersion", what, name)
+	return fault.New(fault.VersionConflict, "%s %s has changed meanwhile: read it again and repeat with its currentEntityVersion", u.what, u.name)
 }
 
 const sqlDeletePrincipal = `DELETE FROM principals WHERE id = @id`

@@ -106,16 +106,7 @@ func (s *Store) listRoles(ctx context.Context, warehouseID uuid.UUID, name any) 
 
 // roles runs a query for roles' columns in the order of scanRole.
 func (s *Store) roles(ctx context.Context, sql string, args pgx.NamedArgs) ([]catalog.RoleRecord, error) {
-	var found []catalog.RoleRecord
-	err := s.read(ctx, func(q querier) error {
-		rows, err := q.Query(ctx, sql, args)
-		if err != nil {
-			return err
-		}
-		found, err = pgx.CollectRows(rows, scanRole)
-		return err
-	})
-	return found, err
+	return collect(ctx, s, sql, args, scanRole)
 }
 
 func scanRole(row pgx.CollectableRow) (catalog.RoleRecord, error) {
@@ -152,26 +143,14 @@ const sqlCatalogRoleExists = `SELECT EXISTS (SELECT 1 FROM catalog_roles WHERE i
 // UpdateRole replaces the properties when the version is still the record's: fault.VersionConflict else,
 // fault.NotFound when the role is gone.
 func (s *Store) UpdateRole(ctx context.Context, r catalog.RoleRecord, f catalog.Fact) error {
-	properties, err := encodeProperties(r.Properties)
-	if err != nil {
-		return err
+	u := propertiesUpdate{
+		sql: sqlUpdatePrincipalRole, sqlExists: sqlPrincipalRoleExists, what: "Principal role",
+		id: r.ID, name: r.Name, version: r.Version, properties: r.Properties,
 	}
-	sql, sqlExists, what := sqlUpdatePrincipalRole, sqlPrincipalRoleExists, "Principal role"
 	if r.WarehouseID != uuid.Nil {
-		sql, sqlExists, what = sqlUpdateCatalogRole, sqlCatalogRoleExists, "Catalog role"
+		u.sql, u.sqlExists, u.what = sqlUpdateCatalogRole, sqlCatalogRoleExists, "Catalog role"
 	}
-	return s.InTx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, sql, pgx.NamedArgs{
-			"id": r.ID, "version": r.Version, "properties": properties, "updated_at": f.At,
-		})
-		if err != nil {
-			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return notUpdated(ctx, tx, sqlExists, r.ID, what, r.Name)
-		}
-		return writeFact(ctx, tx, f)
-	})
+	return s.updateProperties(ctx, u, f)
 }
 
 const sqlDeletePrincipalRole = `DELETE FROM principal_roles WHERE id = @id`

@@ -69,25 +69,16 @@ ORDER BY expires_at DESC, table_uuid`
 
 // FindStagedTables gives the staged creates of a name that have not expired, newest first. TTL is what is left.
 func (s *Store) FindStagedTables(ctx context.Context, warehouseID uuid.UUID, ident catalog.Identifier) ([]catalog.StagedTable, error) {
-	var found []catalog.StagedTable
-	err := s.read(ctx, func(q querier) error {
-		rows, err := q.Query(ctx, sqlFindStaged, pgx.NamedArgs{
-			"warehouse": warehouseID, "namespace": lookupAll(ident.Namespace), "name": lookup(ident.Name),
-			"ident_key": foldIdent(ident),
-		})
-		if err != nil {
-			return err
-		}
-		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (catalog.StagedTable, error) {
-			t := catalog.StagedTable{WarehouseID: warehouseID}
-			var seconds float64
-			err := row.Scan(&t.UUID, &t.Ident.Namespace, &t.Ident.Name, &t.Location, &t.PrincipalID, &seconds)
-			t.TTL = time.Duration(seconds * float64(time.Second))
-			return t, err
-		})
-		return err
+	args := pgx.NamedArgs{
+		"warehouse": warehouseID, "namespace": lookupAll(ident.Namespace), "name": lookup(ident.Name), "ident_key": foldIdent(ident),
+	}
+	return collect(ctx, s, sqlFindStaged, args, func(row pgx.CollectableRow) (catalog.StagedTable, error) {
+		t := catalog.StagedTable{WarehouseID: warehouseID}
+		var seconds float64
+		err := row.Scan(&t.UUID, &t.Ident.Namespace, &t.Ident.Name, &t.Location, &t.PrincipalID, &seconds)
+		t.TTL = time.Duration(seconds * float64(time.Second))
+		return t, err
 	})
-	return found, err
 }
 
 const sqlTakeStagedLocations = `

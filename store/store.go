@@ -183,5 +183,24 @@ func (s *Store) readOnce(ctx context.Context, fn func(q querier) error) error {
 	return fn(s.pool)
 }
 
+// collect gives the rows of one statement, which only reads, as scan reads each.
+func collect[T any](ctx context.Context, s *Store, sql string, args pgx.NamedArgs, scan pgx.RowToFunc[T]) ([]T, error) {
+	var found []T
+	err := s.read(ctx, func(q querier) (err error) {
+		found, err = collectFrom(ctx, q, sql, args, scan)
+		return err
+	})
+	return found, err
+}
+
+// collectFrom is collect beside other statements of a transaction.
+func collectFrom[T any](ctx context.Context, q querier, sql string, args pgx.NamedArgs, scan pgx.RowToFunc[T]) ([]T, error) {
+	rows, err := q.Query(ctx, sql, args)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scan)
+}
+
 // noRows tells that a query for one row found none.
 func noRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }

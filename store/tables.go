@@ -19,9 +19,9 @@ LIMIT @limit::bigint`
 
 // ListTables gives the names of a namespace's tables or of its views.
 func (s *Store) ListTables(ctx context.Context, namespaceID uuid.UUID, kind catalog.Kind, p catalog.Page) ([]string, error) {
-	return s.listNames(ctx, sqlListTables, pgx.NamedArgs{
+	return collect(ctx, s, sqlListTables, pgx.NamedArgs{
 		"namespace": namespaceID, "kind": kind, "after": after(p.After), "limit": limit(p),
-	})
+	}, pgx.RowTo[string])
 }
 
 // Roles of other warehouses can hold nothing here, so the warehouse is not asked for.
@@ -49,23 +49,11 @@ func (s *Store) ListGranted(ctx context.Context, g catalog.GrantedNames, p catal
 	for i, p := range g.Privileges {
 		privileges[i] = string(p)
 	}
-	return s.listNames(ctx, sqlListGranted, pgx.NamedArgs{
+	return collect(ctx, s, sqlListGranted, pgx.NamedArgs{
 		"principal": args["principal"], "all_roles": args["all_roles"], "roles": args["roles"],
 		"namespace": g.NamespaceID, "kind": string(g.Kind), "privileges": privileges,
 		"after": after(p.After), "limit": limit(p),
-	})
-}
-
-func (s *Store) listNames(ctx context.Context, statement string, args pgx.NamedArgs) (names []string, err error) {
-	err = s.read(ctx, func(q querier) error {
-		rows, err := q.Query(ctx, statement, args)
-		if err != nil {
-			return err
-		}
-		names, err = pgx.CollectRows(rows, pgx.RowTo[string])
-		return err
-	})
-	return names, err
+	}, pgx.RowTo[string])
 }
 
 // The target namespace must stay, and belong to the table's warehouse: a table's files do not move.

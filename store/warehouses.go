@@ -142,16 +142,7 @@ FROM warehouses ORDER BY name`
 
 // ListWarehouses gives all warehouses by name.
 func (s *Store) ListWarehouses(ctx context.Context) ([]catalog.Warehouse, error) {
-	var all []catalog.Warehouse
-	err := s.read(ctx, func(q querier) error {
-		rows, err := q.Query(ctx, sqlListWarehouses)
-		if err != nil {
-			return err
-		}
-		all, err = pgx.CollectRows(rows, scanWarehouse)
-		return err
-	})
-	return all, err
+	return collect(ctx, s, sqlListWarehouses, nil, scanWarehouse)
 }
 
 func scanWarehouse(row pgx.CollectableRow) (catalog.Warehouse, error) {
