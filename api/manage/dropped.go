@@ -24,15 +24,7 @@ type droppedAnswer struct {
 	PurgeJob         string            `json:"purge_job,omitempty"`
 }
 
-func (h *handlers) listDropped(w http.ResponseWriter, r *http.Request) error {
-	warehouse, err := param(r, "catalog")
-	if err != nil {
-		return err
-	}
-	dropped, err := h.service.ListDropped(r.Context(), api.CallerOf(r), warehouse)
-	if err != nil {
-		return err
-	}
+func answerDropped(w http.ResponseWriter, r *http.Request, dropped []catalog.DroppedListed) error {
 	answer := struct {
 		Dropped []droppedAnswer `json:"dropped"`
 	}{[]droppedAnswer{}}

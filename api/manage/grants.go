@@ -12,7 +12,7 @@ import (
 func (h *handlers) grantRows() []api.Endpoint {
 	const route = catalogRoleRoute + "/grants"
 	return []api.Endpoint{
-		row(http.MethodGet, route, "list-grants", h.listGrants),
+		row(http.MethodGet, route, "list-grants", load(roleOf, h.service.ListGrants, answerGrants)),
 		row(http.MethodPut, route, "add-grant", h.addGrant),
 		// Polaris revokes by POST, because a DELETE has no body.
 		row(http.MethodPost, route, "revoke-grant", h.revokeGrant),
@@ -49,15 +49,7 @@ func (b grantBody) target() catalog.GrantTarget {
 	return target
 }
 
-func (h *handlers) listGrants(w http.ResponseWriter, r *http.Request) error {
-	role, err := roleOf(r)
-	if err != nil {
-		return err
-	}
-	grants, err := h.service.ListGrants(r.Context(), api.CallerOf(r), role)
-	if err != nil {
-		return err
-	}
+func answerGrants(w http.ResponseWriter, r *http.Request, grants []catalog.RoleGrant) error {
 	answer := struct {
 		Grants []grantBody `json:"grants"`
 	}{[]grantBody{}}

@@ -9,28 +9,16 @@ import (
 
 func (h *handlers) memberRows() []api.Endpoint {
 	return []api.Endpoint{
-		row(http.MethodGet, principalRoute+"/principal-roles", "list-roles-of-principal", h.listRolesOfPrincipal),
+		row(http.MethodGet, principalRoute+"/principal-roles", "list-roles-of-principal", load(named("principal"), h.service.ListPrincipalRolesOf, answerRoles)),
 		row(http.MethodPut, principalRoute+"/principal-roles", "assign-principal-role", h.assignPrincipalRole),
 		row(http.MethodDelete, principalRoute+"/principal-roles/{role}", "revoke-principal-role", h.revokePrincipalRole),
-		row(http.MethodGet, roleRoute+"/principals", "list-principals-with-role", h.listPrincipalsWithRole),
+		row(http.MethodGet, roleRoute+"/principals", "list-principals-with-role", load(named("role"), h.service.ListPrincipalsWith, answerPrincipals)),
 
 		row(http.MethodGet, holderRoute, "list-catalog-roles-of-holder", h.listCatalogRolesOfHolder),
 		row(http.MethodPut, holderRoute, "assign-catalog-role", h.assignCatalogRole),
 		row(http.MethodDelete, holderRoute+"/{catalogRole}", "revoke-catalog-role", h.revokeCatalogRole),
-		row(http.MethodGet, catalogRoleRoute+"/principal-roles", "list-holders-of-catalog-role", h.listHolders),
+		row(http.MethodGet, catalogRoleRoute+"/principal-roles", "list-holders-of-catalog-role", load(roleOf, h.service.ListPrincipalRolesWith, answerRoles)),
 	}
-}
-
-func (h *handlers) listRolesOfPrincipal(w http.ResponseWriter, r *http.Request) error {
-	principal, err := param(r, "principal")
-	if err != nil {
-		return err
-	}
-	roles, err := h.service.ListPrincipalRolesOf(r.Context(), api.CallerOf(r), principal)
-	if err != nil {
-		return err
-	}
-	return answerRoles(w, r, roles)
 }
 
 func (h *handlers) assignPrincipalRole(w http.ResponseWriter, r *http.Request) error {
@@ -62,18 +50,6 @@ func (h *handlers) revokePrincipalRole(w http.ResponseWriter, r *http.Request) e
 		return err
 	}
 	return api.NoContent(w)
-}
-
-func (h *handlers) listPrincipalsWithRole(w http.ResponseWriter, r *http.Request) error {
-	role, err := param(r, "role")
-	if err != nil {
-		return err
-	}
-	members, err := h.service.ListPrincipalsWith(r.Context(), api.CallerOf(r), role)
-	if err != nil {
-		return err
-	}
-	return answerPrincipals(w, r, members)
 }
 
 func (h *handlers) listCatalogRolesOfHolder(w http.ResponseWriter, r *http.Request) error {
@@ -118,16 +94,4 @@ func (h *handlers) revokeCatalogRole(w http.ResponseWriter, r *http.Request) err
 		return err
 	}
 	return api.NoContent(w)
-}
-
-func (h *handlers) listHolders(w http.ResponseWriter, r *http.Request) error {
-	name, err := roleOf(r)
-	if err != nil {
-		return err
-	}
-	holders, err := h.service.ListPrincipalRolesWith(r.Context(), api.CallerOf(r), name)
-	if err != nil {
-		return err
-	}
-	return answerRoles(w, r, holders)
 }

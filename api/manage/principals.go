@@ -12,9 +12,9 @@ func (h *handlers) principalRows() []api.Endpoint {
 	return []api.Endpoint{
 		row(http.MethodGet, "/principals", "list-principals", h.listPrincipals),
 		row(http.MethodPost, "/principals", "create-principal", h.createPrincipal),
-		row(http.MethodGet, principalRoute, "load-principal", h.loadPrincipal),
-		row(http.MethodPut, principalRoute, "update-principal", h.updatePrincipal),
-		row(http.MethodDelete, principalRoute, "drop-principal", h.dropPrincipal),
+		row(http.MethodGet, principalRoute, "load-principal", load(named("principal"), h.service.FindPrincipal, shown(newPrincipalAnswer))),
+		row(http.MethodPut, principalRoute, "update-principal", update(named("principal"), h.service.UpdatePrincipal, shown(newPrincipalAnswer))),
+		row(http.MethodDelete, principalRoute, "drop-principal", drop(named("principal"), h.service.DropPrincipal)),
 		row(http.MethodPost, principalRoute+"/rotate", "rotate-secret", h.rotateSecret),
 		row(http.MethodPost, principalRoute+"/reset", "reset-secret", h.resetSecret),
 	}
@@ -86,49 +86,6 @@ func (h *handlers) createPrincipal(w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	return answerSecret(w, r, http.StatusCreated, p, secret)
-}
-
-func (h *handlers) loadPrincipal(w http.ResponseWriter, r *http.Request) error {
-	name, err := param(r, "principal")
-	if err != nil {
-		return err
-	}
-	p, err := h.service.FindPrincipal(r.Context(), api.CallerOf(r), name)
-	if err != nil {
-		return err
-	}
-	return api.JSON(w, r, http.StatusOK, newPrincipalAnswer(p))
-}
-
-func (h *handlers) updatePrincipal(w http.ResponseWriter, r *http.Request) error {
-	name, err := param(r, "principal")
-	if err != nil {
-		return err
-	}
-	var body updateBody
-	if err := api.DecodeJSON(r, &body); err != nil {
-		return err
-	}
-	update, err := body.update()
-	if err != nil {
-		return err
-	}
-	p, err := h.service.UpdatePrincipal(r.Context(), api.CallerOf(r), name, update)
-	if err != nil {
-		return err
-	}
-	return api.JSON(w, r, http.StatusOK, newPrincipalAnswer(p))
-}
-
-func (h *handlers) dropPrincipal(w http.ResponseWriter, r *http.Request) error {
-	name, err := param(r, "principal")
-	if err != nil {
-		return err
-	}
-	if err := h.service.DropPrincipal(r.Context(), api.CallerOf(r), name); err != nil {
-		return err
-	}
-	return api.NoContent(w)
 }
 
 func (h *handlers) rotateSecret(w http.ResponseWriter, r *http.Request) error {

@@ -11,15 +11,15 @@ func (h *handlers) roleRows() []api.Endpoint {
 	return []api.Endpoint{
 		row(http.MethodGet, "/principal-roles", "list-principal-roles", h.listRoles),
 		row(http.MethodPost, "/principal-roles", "create-principal-role", h.createPrincipalRole),
-		row(http.MethodGet, roleRoute, "load-principal-role", h.loadRole),
-		row(http.MethodPut, roleRoute, "update-principal-role", h.updateRole),
-		row(http.MethodDelete, roleRoute, "drop-principal-role", h.dropRole),
+		row(http.MethodGet, roleRoute, "load-principal-role", load(roleOf, h.service.FindRole, shown(newRoleAnswer))),
+		row(http.MethodPut, roleRoute, "update-principal-role", update(roleOf, h.service.UpdateRole, shown(newRoleAnswer))),
+		row(http.MethodDelete, roleRoute, "drop-principal-role", drop(roleOf, h.service.DropRole)),
 
 		row(http.MethodGet, catalogRolesRoute, "list-catalog-roles", h.listRoles),
 		row(http.MethodPost, catalogRolesRoute, "create-catalog-role", h.createCatalogRole),
-		row(http.MethodGet, catalogRoleRoute, "load-catalog-role", h.loadRole),
-		row(http.MethodPut, catalogRoleRoute, "update-catalog-role", h.updateRole),
-		row(http.MethodDelete, catalogRoleRoute, "drop-catalog-role", h.dropRole),
+		row(http.MethodGet, catalogRoleRoute, "load-catalog-role", load(roleOf, h.service.FindRole, shown(newRoleAnswer))),
+		row(http.MethodPut, catalogRoleRoute, "update-catalog-role", update(roleOf, h.service.UpdateRole, shown(newRoleAnswer))),
+		row(http.MethodDelete, catalogRoleRoute, "drop-catalog-role", drop(roleOf, h.service.DropRole)),
 	}
 }
 
@@ -122,47 +122,4 @@ func (h *handlers) createRole(w http.ResponseWriter, r *http.Request, name catal
 		return err
 	}
 	return api.JSON(w, r, http.StatusCreated, newRoleAnswer(role))
-}
-
-func (h *handlers) loadRole(w http.ResponseWriter, r *http.Request) error {
-	name, err := roleOf(r)
-	if err != nil {
-		return err
-	}
-	role, err := h.service.FindRole(r.Context(), api.CallerOf(r), name)
-	if err != nil {
-		return err
-	}
-	return api.JSON(w, r, http.StatusOK, newRoleAnswer(role))
-}
-
-func (h *handlers) updateRole(w http.ResponseWriter, r *http.Request) error {
-	name, err := roleOf(r)
-	if err != nil {
-		return err
-	}
-	var body updateBody
-	if err := api.DecodeJSON(r, &body); err != nil {
-		return err
-	}
-	update, err := body.update()
-	if err != nil {
-		return err
-	}
-	role, err := h.service.UpdateRole(r.Context(), api.CallerOf(r), name, update)
-	if err != nil {
-		return err
-	}
-	return api.JSON(w, r, http.StatusOK, newRoleAnswer(role))
-}
-
-func (h *handlers) dropRole(w http.ResponseWriter, r *http.Request) error {
-	name, err := roleOf(r)
-	if err != nil {
-		return err
-	}
-	if err := h.service.DropRole(r.Context(), api.CallerOf(r), name); err != nil {
-		return err
-	}
-	return api.NoContent(w)
 }

@@ -19,10 +19,10 @@ func (h *handlers) warehouseRows() []api.Endpoint {
 	return []api.Endpoint{
 		row(http.MethodGet, "/catalogs", "list-warehouses", h.listWarehouses),
 		row(http.MethodPost, "/catalogs", "create-warehouse", h.createWarehouse),
-		row(http.MethodGet, catalogRoute, "load-warehouse", h.loadWarehouse),
+		row(http.MethodGet, catalogRoute, "load-warehouse", load(named("catalog"), h.service.FindWarehouse, shown(newWarehouseAnswer))),
 		row(http.MethodPut, catalogRoute, "update-warehouse", h.updateWarehouse),
-		row(http.MethodDelete, catalogRoute, "drop-warehouse", h.dropWarehouse),
-		row(http.MethodGet, catalogRoute+"/dropped-tables", "list-dropped", h.listDropped),
+		row(http.MethodDelete, catalogRoute, "drop-warehouse", drop(named("catalog"), h.service.DropWarehouse)),
+		row(http.MethodGet, catalogRoute+"/dropped-tables", "list-dropped", load(named("catalog"), h.service.ListDropped, answerDropped)),
 	}
 }
 
@@ -118,18 +118,6 @@ func (h *handlers) createWarehouse(w http.ResponseWriter, r *http.Request) error
 	return api.JSON(w, r, http.StatusCreated, newWarehouseAnswer(made))
 }
 
-func (h *handlers) loadWarehouse(w http.ResponseWriter, r *http.Request) error {
-	name, err := param(r, "catalog")
-	if err != nil {
-		return err
-	}
-	found, err := h.service.FindWarehouse(r.Context(), api.CallerOf(r), name)
-	if err != nil {
-		return err
-	}
-	return api.JSON(w, r, http.StatusOK, newWarehouseAnswer(found))
-}
-
 func (h *handlers) updateWarehouse(w http.ResponseWriter, r *http.Request) error {
 	name, err := param(r, "catalog")
 	if err != nil {
@@ -160,15 +148,4 @@ func (h *handlers) updateWarehouse(w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	return api.JSON(w, r, http.StatusOK, newWarehouseAnswer(updated))
-}
-
-func (h *handlers) dropWarehouse(w http.ResponseWriter, r *http.Request) error {
-	name, err := param(r, "catalog")
-	if err != nil {
-		return err
-	}
-	if err := h.service.DropWarehouse(r.Context(), api.CallerOf(r), name); err != nil {
-		return err
-	}
-	return api.NoContent(w)
 }

@@ -90,11 +90,18 @@ func (h *handlers) loadNamespace(w http.ResponseWriter, r *http.Request) error {
 
 // namespaceExists answers HEAD: 204 or an error without a body.
 func (h *handlers) namespaceExists(w http.ResponseWriter, r *http.Request) error {
+	return onNamespace(w, r, h.Service.NamespaceExists)
+}
+
+// onNamespace does something to the namespace that the path names and has nothing to answer.
+func onNamespace(
+	w http.ResponseWriter, r *http.Request, do func(context.Context, catalog.Caller, string, catalog.Namespace) error,
+) error {
 	warehouse, ns, err := namespaceOf(r)
 	if err != nil {
 		return err
 	}
-	if err := h.Service.NamespaceExists(r.Context(), api.CallerOf(r), warehouse, ns); err != nil {
+	if err := do(r.Context(), api.CallerOf(r), warehouse, ns); err != nil {
 		return err
 	}
 	return api.NoContent(w)
@@ -102,14 +109,7 @@ func (h *handlers) namespaceExists(w http.ResponseWriter, r *http.Request) error
 
 // dropNamespace removes an empty namespace.
 func (h *handlers) dropNamespace(w http.ResponseWriter, r *http.Request) error {
-	warehouse, ns, err := namespaceOf(r)
-	if err != nil {
-		return err
-	}
-	if err := h.Service.DropNamespace(r.Context(), api.CallerOf(r), warehouse, ns); err != nil {
-		return err
-	}
-	return api.NoContent(w)
+	return onNamespace(w, r, h.Service.DropNamespace)
 }
 
 type updateNamespaceRequest struct {
