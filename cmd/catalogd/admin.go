@@ -59,6 +59,31 @@ type admin struct {
 	http  *http.Client
 }
 
+// session is an administering verb under way: its flags and arguments are read, and the server is found.
+type session struct {
+	*admin
+	output, warehouse string // of the flags
+	args              []string
+}
+
+// begin reads the verb's flags and so many arguments, and connects. more adds flags of the verb's own.
+func (c *call) begin(ctx context.Context, arguments int, more ...func(*connection, *flag.FlagSet)) (*session, error) {
+	fs := c.newFlags()
+	k := c.connectionFlags(fs)
+	for _, add := range more {
+		add(k, fs)
+	}
+	args, err := c.parse(fs, arguments, arguments)
+	if err != nil {
+		return nil, err
+	}
+	a, err := c.connect(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	return &session{admin: a, output: k.output, warehouse: k.warehouse, args: args}, nil
+}
+
 // connect finds the server and a token.
 func (c *call) connect(ctx context.Context, k *connection) (*admin, error) {
 	if k.output != "table" && k.output != "json" {

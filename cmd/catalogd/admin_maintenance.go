@@ -70,17 +70,19 @@ func (c *call) tableFlags(fs *flag.FlagSet) *tableFlags {
 	return k
 }
 
-// maintenancePath gives the table's maintenance resource.
-func (c *call) maintenancePath(k *tableFlags, argument string) ([]string, error) {
+// beginTable finds the server, and the path of the maintenance of the table that the argument names.
+func (c *call) beginTable(ctx context.Context, k *tableFlags, argument string) (a *admin, path []string, err error) {
 	warehouse, err := c.warehouseOf(k.connection)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	namespace, table, err := tableName(argument, k.namespace)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return []string{"catalogs", warehouse, "namespaces", namespaceSegment(namespace), "tables", table, "maintenance"}, nil
+	path = []string{"catalogs", warehouse, "namespaces", namespaceSegment(namespace), "tables", table, "maintenance"}
+	a, err = c.connect(ctx, k.connection)
+	return a, path, err
 }
 
 func maintenanceRun(ctx context.Context, c *call) error {
@@ -93,11 +95,7 @@ func maintenanceRun(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	path, err := c.maintenancePath(k, args[0])
-	if err != nil {
-		return err
-	}
-	a, err := c.connect(ctx, k.connection)
+	a, path, err := c.beginTable(ctx, k, args[0])
 	if err != nil {
 		return err
 	}
@@ -254,11 +252,7 @@ func maintenanceSet(ctx context.Context, c *call) error {
 	if len(change) == 0 {
 		return wrongUsage("nothing to set: give --enabled, --strategy or another setting")
 	}
-	path, err := c.maintenancePath(k, args[0])
-	if err != nil {
-		return err
-	}
-	a, err := c.connect(ctx, k.connection)
+	a, path, err := c.beginTable(ctx, k, args[0])
 	if err != nil {
 		return err
 	}
@@ -276,11 +270,7 @@ func maintenanceShow(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	path, err := c.maintenancePath(k, args[0])
-	if err != nil {
-		return err
-	}
-	a, err := c.connect(ctx, k.connection)
+	a, path, err := c.beginTable(ctx, k, args[0])
 	if err != nil {
 		return err
 	}

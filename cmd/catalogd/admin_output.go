@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"slices"
@@ -63,6 +64,11 @@ func properties(m map[string]string) string {
 type pairsFlag map[string]string
 
 func (p pairsFlag) String() string { return properties(p) }
+
+// propertyFlag makes it the flag --property of a verb.
+func (p pairsFlag) propertyFlag(_ *connection, fs *flag.FlagSet) {
+	fs.Var(p, "property", "property `key=value`; may be given several times")
+}
 
 // Set adds one pair.
 func (p pairsFlag) Set(value string) error {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"net/http"
 	"strings"
@@ -29,42 +28,35 @@ var principalVerbs = []*command{
 
 func principalCreate(ctx context.Context, c *call) error {
 	props := pairsFlag{}
-	return c.newSecret(ctx, func(fs *flag.FlagSet) {
-		fs.Var(props, "property", "property `key=value`; may be given several times")
-	}, func(name string) secretRequest {
+	return c.newSecret(ctx, func(name string) secretRequest {
 		return secretRequest{[]string{"principals"}, map[string]any{"principal": principalBody{Name: name, Properties: props}}}
-	})
+	}, props.propertyFlag)
 }
 
 func principalRotate(ctx context.Context, c *call) error {
-	return c.newSecret(ctx, nil, func(name string) secretRequest {
+	return c.newSecret(ctx, func(name string) secretRequest {
 		return secretRequest{path: []string{"principals", name, "rotate"}}
 	})
 }
 
 func principalReset(ctx context.Context, c *call) error {
-	return c.newSecret(ctx, nil, func(name string) secretRequest {
+	return c.newSecret(ctx, func(name string) secretRequest {
 		return secretRequest{path: []string{"principals", name, "reset"}}
 	})
 }
 
 func principalList(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	k := c.connectionFlags(fs)
-	if _, err := c.parse(fs, 0, 0); err != nil {
-		return err
-	}
-	a, err := c.connect(ctx, k)
+	s, err := c.begin(ctx, 0)
 	if err != nil {
 		return err
 	}
 	var answer struct {
 		Principals []principalBody `json:"principals"`
 	}
-	if err := a.do(ctx, http.MethodGet, []string{"principals"}, nil, &answer); err != nil {
+	if err := s.do(ctx, http.MethodGet, []string{"principals"}, nil, &answer); err != nil {
 		return err
 	}
-	if k.output == "json" {
+	if s.output == "json" {
 		return printJSON(c.Out, answer)
 	}
 	var rows [][]string
@@ -75,27 +67,21 @@ func principalList(ctx context.Context, c *call) error {
 }
 
 func principalShow(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	k := c.connectionFlags(fs)
-	args, err := c.parse(fs, 1, 1)
-	if err != nil {
-		return err
-	}
-	a, err := c.connect(ctx, k)
+	s, err := c.begin(ctx, 1)
 	if err != nil {
 		return err
 	}
 	var p principalBody
-	if err := a.do(ctx, http.MethodGet, []string{"principals", args[0]}, nil, &p); err != nil {
+	if err := s.do(ctx, http.MethodGet, []string{"principals", s.args[0]}, nil, &p); err != nil {
 		return err
 	}
 	var has struct {
 		Roles []roleBody `json:"roles"`
 	}
-	if err := a.do(ctx, http.MethodGet, []string{"principals", args[0], "principal-roles"}, nil, &has); err != nil {
+	if err := s.do(ctx, http.MethodGet, []string{"principals", s.args[0], "principal-roles"}, nil, &has); err != nil {
 		return err
 	}
-	if k.output == "json" {
+	if s.output == "json" {
 		return printJSON(c.Out, map[string]any{"principal": p, "roles": has.Roles})
 	}
 	return printFields(c.Out, [][2]string{
@@ -105,7 +91,7 @@ func principalShow(ctx context.Context, c *call) error {
 }
 
 func principalDelete(ctx context.Context, c *call) error {
-	return c.deleteOne(ctx, "principal", func(_ *connection, name string) []string { return []string{"principals", name} })
+	return c.deleteOne(ctx, "principal", func(s *session) []string { return []string{"principals", s.args[0]} })
 }
 
 func roleNames(roles []roleBody) string {

@@ -35,48 +35,34 @@ func rolePath(warehouse string) []string {
 }
 
 func roleCreate(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	k := c.connectionFlags(fs)
-	k.roleWarehouseFlag(fs)
 	props := pairsFlag{}
-	fs.Var(props, "property", "property `key=value`; may be given several times")
-	args, err := c.parse(fs, 1, 1)
-	if err != nil {
-		return err
-	}
-	a, err := c.connect(ctx, k)
+	s, err := c.begin(ctx, 1, (*connection).roleWarehouseFlag, props.propertyFlag)
 	if err != nil {
 		return err
 	}
 	wrapper := "principalRole"
-	if k.warehouse != "" {
+	if s.warehouse != "" {
 		wrapper = "catalogRole"
 	}
-	body := map[string]any{wrapper: roleBody{Name: args[0], Properties: props}}
-	if err := a.do(ctx, http.MethodPost, rolePath(k.warehouse), body, nil); err != nil {
+	body := map[string]any{wrapper: roleBody{Name: s.args[0], Properties: props}}
+	if err := s.do(ctx, http.MethodPost, rolePath(s.warehouse), body, nil); err != nil {
 		return err
 	}
-	return c.printRole(ctx, a, k, args[0])
+	return c.printRole(ctx, s)
 }
 
 func roleList(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	k := c.connectionFlags(fs)
-	k.roleWarehouseFlag(fs)
-	if _, err := c.parse(fs, 0, 0); err != nil {
-		return err
-	}
-	a, err := c.connect(ctx, k)
+	s, err := c.begin(ctx, 0, (*connection).roleWarehouseFlag)
 	if err != nil {
 		return err
 	}
 	var answer struct {
 		Roles []roleBody `json:"roles"`
 	}
-	if err := a.do(ctx, http.MethodGet, rolePath(k.warehouse), nil, &answer); err != nil {
+	if err := s.do(ctx, http.MethodGet, rolePath(s.warehouse), nil, &answer); err != nil {
 		return err
 	}
-	if k.output == "json" {
+	if s.output == "json" {
 		return printJSON(c.Out, answer)
 	}
 	var rows [][]string
@@ -87,36 +73,30 @@ func roleList(ctx context.Context, c *call) error {
 }
 
 func roleShow(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	k := c.connectionFlags(fs)
-	k.roleWarehouseFlag(fs)
-	args, err := c.parse(fs, 1, 1)
+	s, err := c.begin(ctx, 1, (*connection).roleWarehouseFlag)
 	if err != nil {
 		return err
 	}
-	a, err := c.connect(ctx, k)
-	if err != nil {
-		return err
-	}
-	return c.printRole(ctx, a, k, args[0])
+	return c.printRole(ctx, s)
 }
 
-func (c *call) printRole(ctx context.Context, a *admin, k *connection, name string) error {
+// printRole shows the role that the argument names.
+func (c *call) printRole(ctx context.Context, s *session) error {
 	var r roleBody
-	if err := a.do(ctx, http.MethodGet, append(rolePath(k.warehouse), name), nil, &r); err != nil {
+	if err := s.do(ctx, http.MethodGet, append(rolePath(s.warehouse), s.args[0]), nil, &r); err != nil {
 		return err
 	}
-	if k.output == "json" {
+	if s.output == "json" {
 		return printJSON(c.Out, r)
 	}
 	return printFields(c.Out, [][2]string{
-		{"name", r.Name}, {"warehouse", k.warehouse}, {"properties", properties(r.Properties)},
+		{"name", r.Name}, {"warehouse", s.warehouse}, {"properties", properties(r.Properties)},
 		{"created", millis(r.Created)}, {"version", fmt.Sprint(r.Version)},
 	})
 }
 
 func roleDelete(ctx context.Context, c *call) error {
-	return c.deleteOne(ctx, "role", func(k *connection, name string) []string { return append(rolePath(k.warehouse), name) })
+	return c.deleteOne(ctx, "role", func(s *session) []string { return append(rolePath(s.warehouse), s.args[0]) }, (*connection).roleWarehouseFlag)
 }
 
 func roleAssign(ctx context.Context, c *call) error { return c.changeMember(ctx, true) }

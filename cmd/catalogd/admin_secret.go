@@ -27,45 +27,38 @@ type secretRequest struct {
 }
 
 // newSecret asks for a new secret and shows it, or writes it to a file. more adds flags of the verb's own.
-func (c *call) newSecret(ctx context.Context, more func(*flag.FlagSet), request func(name string) secretRequest) error {
-	fs := c.newFlags()
-	k := c.connectionFlags(fs)
-	path := fs.String("write-credential", "", "`file` that ID:SECRET is written to, mode 0600, instead of being shown")
-	if more != nil {
-		more(fs)
-	}
-	args, err := c.parse(fs, 1, 1)
-	if err != nil {
-		return err
-	}
-	a, err := c.connect(ctx, k)
+func (c *call) newSecret(ctx context.Context, request func(name string) secretRequest, more ...func(*connection, *flag.FlagSet)) error {
+	var path string
+	s, err := c.begin(ctx, 1, append(more, func(_ *connection, fs *flag.FlagSet) {
+		fs.StringVar(&path, "write-credential", "", "`file` that ID:SECRET is written to, mode 0600, instead of being shown")
+	})...)
 	if err != nil {
 		return err
 	}
 	// A file that cannot be written is found before the old secret ends.
-	kept, err := openCredentialFile(*path)
+	kept, err := openCredentialFile(path)
 	if err != nil {
 		return err
 	}
 	defer kept.abandon()
-	asked := request(args[0])
+	asked := request(s.args[0])
 	var answer secretAnswer
-	if err := a.do(ctx, http.MethodPost, asked.path, asked.body, &answer); err != nil {
+	if err := s.do(ctx, http.MethodPost, asked.path, asked.body, &answer); err != nil {
 		return err
 	}
-	if *path == "" {
-		return printSecret(c.Out, k.output, answer)
+	if path == "" {
+		return printSecret(c.Out, s.output, answer)
 	}
 	if err := kept.write(answer.Credentials.ClientID + ":" + answer.Credentials.ClientSecret); err != nil {
 		// The server does not tell it again.
-		return errors.Join(fmt.Errorf("the credential is shown, because it could not be written: %w", err), printSecret(c.Out, k.output, answer))
+		return errors.Join(fmt.Errorf("the credential is shown, because it could not be written: %w", err), printSecret(c.Out, s.output, answer))
 	}
 	answer.Credentials.ClientSecret = ""
-	if k.output == "json" {
-		return printJSON(c.Out, map[string]any{"principal": answer.Principal, "credential_file": *path})
+	if s.output == "json" {
+		return printJSON(c.Out, map[string]any{"principal": answer.Principal, "credential_file": path})
 	}
 	return printFields(c.Out, [][2]string{
-		{"name", answer.Principal.Name}, {"client id", answer.Credentials.ClientID}, {"credential", *path},
+		{"name", answer.Principal.Name}, {"client id", answer.Credentials.ClientID}, {"credential", path},
 	})
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"maps"
 	"net/http"
@@ -38,7 +39,7 @@ func warehouseCreate(ctx context.Context, c *call) error {
 	var allowed stringList
 	fs.Var(&allowed, "allowed-location", "further `url` that tables may use; may be given several times")
 	props := pairsFlag{}
-	fs.Var(props, "property", "property `key=value`; may be given several times")
+	props.propertyFlag(k, fs)
 	ifMissing := fs.Bool("if-missing", false, "a warehouse of that name is no failure; it is left as it is")
 	args, err := c.parse(fs, 1, 1)
 	if err != nil {
@@ -57,12 +58,13 @@ func warehouseCreate(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+	made := &session{admin: a, output: k.output, args: args}
 	if *ifMissing {
 		if err := a.do(ctx, http.MethodGet, []string{"catalogs", args[0]}, nil, nil); !isRefusal(err, http.StatusNotFound) {
 			if err != nil {
 				return err
 			}
-			return c.printWarehouse(ctx, a, k, args[0])
+			return c.printWarehouse(ctx, made)
 		}
 	}
 	body := map[string]any{"catalog": warehouseBody{Type: "INTERNAL", Name: args[0], Properties: all, Storage: info}}
@@ -70,7 +72,7 @@ func warehouseCreate(ctx context.Context, c *call) error {
 	if err != nil && !(*ifMissing && isRefusal(err, http.StatusConflict)) {
 		return err
 	}
-	return c.printWarehouse(ctx, a, k, args[0])
+	return c.printWarehouse(ctx, made)
 }
 
 // storageInfo reads a storageConfigInfo or makes the smallest one for a location.
@@ -106,25 +108,20 @@ func storageInfo(file, location string, allowed []string) (map[string]any, error
 }
 
 func warehouseList(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	k := c.connectionFlags(fs)
-	if _, err := c.parse(fs, 0, 0); err != nil {
-		return err
-	}
-	a, err := c.connect(ctx, k)
+	s, err := c.begin(ctx, 0)
 	if err != nil {
 		return err
 	}
 	var answer struct {
 		Catalogs []warehouseBody `json:"catalogs"`
 	}
-	if err := a.do(ctx, http.MethodGet, []string{"catalogs"}, nil, &answer); isRefusal(err, http.StatusForbidden) {
+	if err := s.do(ctx, http.MethodGet, []string{"catalogs"}, nil, &answer); isRefusal(err, http.StatusForbidden) {
 		return fmt.Errorf("%w; only administrators list all warehouses (principal role service_admin): ask one for the name of yours, "+
 			"and give it with -w or to `catalogd warehouse show`", err)
 	} else if err != nil {
 		return err
 	}
-	if k.output == "json" {
+	if s.output == "json" {
 		return printJSON(c.Out, answer)
 	}
 	var rows [][]string
@@ -135,25 +132,20 @@ func warehouseList(ctx context.Context, c *call) error {
 }
 
 func warehouseShow(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	k := c.connectionFlags(fs)
-	args, err := c.parse(fs, 1, 1)
+	s, err := c.begin(ctx, 1)
 	if err != nil {
 		return err
 	}
-	a, err := c.connect(ctx, k)
-	if err != nil {
-		return err
-	}
-	return c.printWarehouse(ctx, a, k, args[0])
+	return c.printWarehouse(ctx, s)
 }
 
-func (c *call) printWarehouse(ctx context.Context, a *admin, k *connection, name string) error {
+// printWarehouse shows the warehouse that the argument names.
+func (c *call) printWarehouse(ctx context.Context, s *session) error {
 	var w warehouseBody
-	if err := a.do(ctx, http.MethodGet, []string{"catalogs", name}, nil, &w); err != nil {
+	if err := s.do(ctx, http.MethodGet, []string{"catalogs", s.args[0]}, nil, &w); err != nil {
 		return err
 	}
-	if k.output == "json" {
+	if s.output == "json" {
 		return printJSON(c.Out, w)
 	}
 	storage, err := json.Marshal(w.Storage)
@@ -167,30 +159,23 @@ func (c *call) printWarehouse(ctx context.Context, a *admin, k *connection, name
 }
 
 func warehouseDelete(ctx context.Context, c *call) error {
-	return c.deleteOne(ctx, "warehouse", func(_ *connection, name string) []string { return []string{"catalogs", name} })
+	return c.deleteOne(ctx, "warehouse", func(s *session) []string { return []string{"catalogs", s.args[0]} })
 }
 
-// deleteOne is the delete verb of things that a path names.
-func (c *call) deleteOne(ctx context.Context, kind string, path func(k *connection, name string) []string) error {
-	fs := c.newFlags()
-	k := c.connectionFlags(fs)
-	if kind == "role" {
-		k.roleWarehouseFlag(fs)
-	}
-	args, err := c.parse(fs, 1, 1)
+// deleteOne is the delete verb of things that a path names. more adds flags of the verb's own.
+func (c *call) deleteOne(
+	ctx context.Context, kind string, path func(*session) []string, more ...func(*connection, *flag.FlagSet),
+) error {
+	s, err := c.begin(ctx, 1, more...)
 	if err != nil {
 		return err
 	}
-	a, err := c.connect(ctx, k)
-	if err != nil {
+	if err := s.do(ctx, http.MethodDelete, path(s), nil, nil); err != nil {
 		return err
 	}
-	if err := a.do(ctx, http.MethodDelete, path(k, args[0]), nil, nil); err != nil {
-		return err
+	if s.output == "json" {
+		return printJSON(c.Out, map[string]string{"deleted": s.args[0]})
 	}
-	if k.output == "json" {
-		return printJSON(c.Out, map[string]string{"deleted": args[0]})
-	}
-	fmt.Fprintf(c.Out, "deleted %s %s\n", kind, args[0])
+	fmt.Fprintf(c.Out, "deleted %s %s\n", kind, s.args[0])
 	return nil
 }
