@@ -46,6 +46,9 @@ func privilegesDocument() string {
 		"Privileges on the service cannot be granted one by one: the role `service_admin` holds SERVICE_MANAGE_ACCESS.\n\n" +
 		"| privilege | can be granted on | lets its holder | contained in |\n| --- | --- | --- | --- |\n")
 	for _, row := range Rows() {
+		if row.Unserved != "" || row.Means != nil {
+			continue
+		}
 		var on, by []string
 		for _, kind := range row.On {
 			switch kind {
@@ -58,11 +61,13 @@ func privilegesDocument() string {
 			}
 		}
 		for _, p := range row.ImpliedBy {
-			by = append(by, string(p))
+			if rowOf[p].Means == nil {
+				by = append(by, string(p))
+			}
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", row.Name, strings.Join(on, ", "), row.Meaning, strings.Join(by, ", "))
 	}
-	return b.String()
+	return b.String() + namesText() + unservedText()
 }
 
 // jobs are what people want to do and what to grant for it, on the table or view itself unless said otherwise.
@@ -157,8 +162,8 @@ func TestTable_IsWellFormed(t *testing.T) {
 			t.Errorf("%s has two rows", row.Name)
 		}
 		seen[row.Name] = true
-		if row.Meaning == "" || len(row.On) == 0 {
-			t.Errorf("%s has no meaning or no kind", row.Name)
+		if row.Meaning == "" || (len(row.On) == 0) != (row.Unserved != "") {
+			t.Errorf("%s has no meaning, or neither a kind nor a reason why it has none", row.Name)
 		}
 		for _, p := range row.ImpliedBy {
 			if !Known(p) {

@@ -108,10 +108,14 @@ type Row struct {
 	// these is listed as well (a test holds the table to it), so a decision never has to follow chains.
 	ImpliedBy []Privilege
 	Meaning   string
+	// Means are the privileges that this one is another name for, all of them together; nil for most.
+	Means []Privilege
+	// Unserved says why nobody can be granted it here; "" for most. Such a row has no On.
+	Unserved string
 }
 
 // Rows gives the table of all privileges. Callers must not change it.
-func Rows() []Row { return table }
+func Rows() []Row { return rows }
 
 // Known tells whether the table has the privilege.
 func Known(p Privilege) bool {
@@ -140,12 +144,15 @@ func Implying(wanted Privilege) []Privilege {
 	return append([]Privilege{wanted}, row.ImpliedBy...)
 }
 
+// rows is the whole table: what is served, what is not, and the names from elsewhere.
+var rows = assemble()
+
 var rowOf = func() map[Privilege]*Row {
-	rows := make(map[Privilege]*Row, len(table))
-	for i := range table {
-		rows[table[i].Name] = &table[i]
+	byName := make(map[Privilege]*Row, len(rows))
+	for i := range rows {
+		byName[rows[i].Name] = &rows[i]
 	}
-	return rows
+	return byName
 }()
 
 // Where a privilege can be granted. Those of service administration are held on the root, by principal roles; all
@@ -178,7 +185,15 @@ func with(some []Privilege, more ...Privilege) []Privilege {
 	return append(append([]Privilege(nil), more...), some...)
 }
 
-var table = []Row{
+// servedRow is a row of a privilege that can be granted.
+type servedRow struct {
+	name      Privilege
+	on        []SecurableKind
+	impliedBy []Privilege
+	meaning   string
+}
+
+var served = []servedRow{
 	{ServiceManageAccess, onRoot, nil, "administer the service: warehouses, principals and principal roles"},
 
 	{CatalogManageAccess, onAny, nil, "administer the catalog roles and grants of a warehouse"},
