@@ -122,7 +122,9 @@ func (c *claims) principal() (Principal, error) {
 	if err != nil {
 		return Principal{}, fault.Wrap(fault.Unauthenticated, err, "the token names no principal")
 	}
-	return Principal{ID: id, Name: c.Name, Kind: Service, Roles: rolesOf(c.Scope), TokenID: c.ID, SecretMark: c.Secret}, nil
+	return Principal{
+		ID: id, Name: c.Name, Kind: Service, Roles: rolesOf(c.Scope), TokenID: c.ID, ExpiresAt: c.ExpiresAt.Time, SecretMark: c.Secret,
+	}, nil
 }
 
 // issue signs a token for the account with the given roles active.

@@ -1,7 +1,11 @@
 // Package auth tells who is calling: it issues and checks tokens and secrets. What a caller may do is authz's.
 package auth
 
-import "github.com/google/uuid"
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
 
 // PrincipalKind tells people's and programs' principals from the server's own.
 type PrincipalKind string
@@ -19,6 +23,8 @@ type Principal struct {
 	Kind    PrincipalKind
 	Roles   RoleScope
 	TokenID string // jti of the token; goes to the audit
+	// ExpiresAt is when the token ends; zero where there is none.
+	ExpiresAt time.Time
 	// SecretMark is the Mark of the stored secret that obtained the token; "" when none did.
 	SecretMark string
 }

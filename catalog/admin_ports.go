@@ -95,10 +95,82 @@ type GrantStore interface {
 	ListGrants(ctx context.Context, role RoleRecord) ([]RoleGrant, error)
 }
 
+// HeldGrant is a grant that a principal holds, and by which of its roles: the principal has PrincipalRole, which has
+// CatalogRole, which holds the grant. The grant's Role is the last of the two.
+type HeldGrant struct {
+	authz.Grant
+	PrincipalRole string
+	CatalogRole   string // "" when the principal role itself holds it
+}
+
+// HeldRole is a role of a principal: a principal role and, with a CatalogRole, one that this has in a warehouse.
+type HeldRole struct{ PrincipalRole, CatalogRole string }
+
+// Holdings are what a principal holds on the securables of one path, outermost first, and its roles by name: each
+// principal role with each of its catalog roles of the path's warehouse, or alone when it has none there.
+type Holdings struct {
+	Grants []HeldGrant
+	Roles  []HeldRole
+}
+
+// AccessQuery asks who may: whoever holds all of the wishes, with all its roles.
+type AccessQuery struct {
+	WarehouseID uuid.UUID // of the paths; uuid.Nil for the service alone
+	Wishes      []AccessWish
+}
+
+// AccessWish is met by any of the privileges on any element of the path.
+type AccessWish struct {
+	Privileges []authz.Privilege
+	Path       []authz.Securable // root first
+}
+
+// Access is somebody who may, and the grants by which, outermost first and at most ChainsMax.
+type Access struct {
+	Principal string
+	By        []HeldGrant
+}
+
+// ReachQuery asks for the securables that a principal's roles hold grants on.
+type ReachQuery struct {
+	PrincipalID uuid.UUID
+	WarehouseID uuid.UUID // uuid.Nil: of the service and of all warehouses
+	// Viewer sees the warehouses on which one of its active roles holds one of ViewerPrivileges; nil sees all.
+	Viewer           *auth.Principal
+	ViewerPrivileges []authz.Privilege
+	After            ReachKey // the zero value for the first page
+	Limit            int
+}
+
+// ReachKey is a securable's place in the order of Reach: the service first, warehouses by name, and in each what is
+// further out before what is in it.
+type ReachKey struct {
+	Warehouse string              `json:"w"`
+	Namespace Namespace           `json:"n"`
+	Name      string              `json:"t"` // of a table or view
+	Kind      authz.SecurableKind `json:"k"`
+}
+
+// Reached is a securable with the grants on it that a principal holds.
+type Reached struct {
+	Key ReachKey
+	By  []HeldGrant
+}
+
+// AccessStore answers who holds what. Each method is one statement.
+type AccessStore interface {
+	// Holdings: a principal that is not there holds nothing.
+	Holdings(ctx context.Context, principalID, warehouseID uuid.UUID, path []authz.Securable) (Holdings, error)
+	// WhoCan gives principals by name.
+	WhoCan(ctx context.Context, q AccessQuery, p Page) ([]Access, error)
+	Reach(ctx context.Context, q ReachQuery) ([]Reached, error)
+}
+
 // AdminStore is what the management operations need beside Store.
 type AdminStore interface {
 	PrincipalStore
 	RoleStore
 	MemberStore
 	GrantStore
+	AccessStore
 }

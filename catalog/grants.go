@@ -32,6 +32,15 @@ var grantsRight = map[authz.SecurableKind]authz.Privilege{
 	authz.View:      authz.ViewManageGrants,
 }
 
+// grantsSeen is what seeing the grants on a kind of securable needs.
+var grantsSeen = map[authz.SecurableKind]authz.Privilege{
+	authz.Root:      authz.PrincipalListGrants,
+	authz.Catalog:   authz.CatalogListGrants,
+	authz.Namespace: authz.NamespaceListGrants,
+	authz.Table:     authz.TableListGrants,
+	authz.View:      authz.ViewListGrants,
+}
+
 // Grant gives a catalog role a privilege on something in its warehouse. It is idempotent.
 func (s *Service) Grant(ctx context.Context, c Caller, role RoleName, t GrantTarget) error {
 	if err := t.validate(); err != nil {
@@ -93,8 +102,8 @@ func (t GrantTarget) validate() error {
 	if _, ok := grantsRight[t.Kind]; !ok {
 		return fault.New(fault.BadRequest, "grants of type %q are not served; catalog, namespace, table and view are", t.Kind)
 	}
-	if !authz.Known(t.Privilege) {
-		return fault.New(fault.BadRequest, "privilege %q does not exist", t.Privilege)
+	if err := checkPrivilege(t.Privilege); err != nil {
+		return err
 	}
 	if !authz.Grantable(t.Privilege, t.Kind) {
 		return fault.New(fault.BadRequest, "privilege %s cannot be granted on a %s", t.Privilege, t.Kind)

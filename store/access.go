@@ -1,0 +1,270 @@
+package store
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"catalogd/auth"
+	"catalogd/authz"
+	"catalogd/catalog"
+)
+
+// heldRoles are all roles of a principal: its principal roles, and with each the catalog roles that it has.
+const heldRoles = `held_roles AS (
+    SELECT principal_roles.id AS role_id, principal_roles.name AS principal_role, '' AS catalog_role, NULL::uuid AS warehouse_id
+    FROM principal_role_members
+    JOIN principal_roles ON principal_roles.id = principal_role_members.principal_role_id
+    WHERE principal_role_members.principal_id = @subject::uuid
+    UNION ALL
+    SELECT catalog_roles.id, principal_roles.name, catalog_roles.name, catalog_roles.warehouse_id
+    FROM principal_role_members
+    JOIN principal_roles ON principal_roles.id = principal_role_members.principal_role_id
+    JOIN catalog_role_members ON catalog_role_members.principal_role_id = principal_roles.id
+    JOIN catalog_roles ON catalog_roles.id = catalog_role_members.catalog_role_id
+    WHERE principal_role_members.principal_id = @subject::uuid
+)`
+
+// One row a grant, and one without a grant for each role, so that roles that hold nothing here are named too.
+const sqlHoldings = `
+WITH ` + heldRoles + `, path AS (
+    SELECT kind, id, depth FROM unnest(@kinds::text[], @ids::text[]::uuid[]) WITH ORDINALITY AS path (kind, id, depth)
+), acting AS (
+    SELECT role_id, principal_role, catalog_role FROM held_roles
+    WHERE warehouse_id IS NULL OR warehouse_id = @warehouse::uuid
+)
+SELECT principal_role, catalog_role, NULL AS privilege, NULL AS kind, NULL::uuid AS id, 0::bigint AS depth
+FROM acting
+UNION ALL
+SELECT acting.principal_role, acting.catalog_role, grants.privilege COLLATE "C", path.kind, path.id, path.depth
+FROM acting
+JOIN grants ON grants.role_id = acting.role_id
+JOIN path ON path.id = grants.securable_id AND path.kind = grants.securable_kind
+ORDER BY depth, principal_role, catalog_role, privilege`
+
+// Holdings gives what a principal holds on the securables of a path, with all its roles.
+func (s *Store) Holdings(ctx context.Context, principalID, warehouseID uuid.UUID, path []authz.Securable) (catalog.Holdings, error) {
+	kinds, ids := kindsAndIDs(path)
+	var held catalog.Holdings
+	err := s.read(ctx, func(q querier) error {
+		held = catalog.Holdings{}
+		rows, err := q.Query(ctx, sqlHoldings, pgx.NamedArgs{
+			"subject": principalID, "warehouse": warehouseID, "kinds": kinds, "ids": ids,
+		})
+		if err != nil {
+			return err
+		}
+		var principalRole, catalogRole string
+		var privilege, kind *string
+		var id *uuid.UUID
+		var depth int64
+		_, err = pgx.ForEachRow(rows, []any{&principalRole, &catalogRole, &privilege, &kind, &id, &depth}, func() error {
+			if privilege == nil {
+				held.Roles = append(held.Roles, catalog.HeldRole{PrincipalRole: principalRole, CatalogRole: catalogRole})
+			} else {
+				held.Grants = append(held.Grants, heldGrant(principalRole, catalogRole, *privilege, *kind, *id))
+			}
+			return nil
+		})
+		return err
+	})
+	return held, err
+}
+
+// kindsAndIDs gives the ids as texts: without prepared statements a list of ids has no type.
+func kindsAndIDs(path []authz.Securable) (kinds, ids []string) {
+	for _, on := range path {
+		kinds, ids = append(kinds, string(on.Kind)), append(ids, on.ID.String())
+	}
+	return kinds, ids
+}
+
+func heldGrant(principalRole, catalogRole, privilege, kind string, id uuid.UUID) catalog.HeldGrant {
+	role := catalogRole
+	if role == "" {
+		role = principalRole
+	}
+	return catalog.HeldGrant{
+		Grant: authz.Grant{
+			Privilege: authz.Privilege(privilege), Kind: authz.SecurableKind(kind), SecurableID: id, Role: role,
+		},
+		PrincipalRole: principalRole, CatalogRole: catalogRole,
+	}
+}
+
+// Whoever holds, for each wish, a grant of one of its privileges on an element of its path. The grants are the start:
+// the securables of a path are few, and grants on one are found by index.
+const sqlWhoCan = `
+WITH wished AS (
+    SELECT DISTINCT path.wish, path.kind, path.id, path.depth, privileges.privilege
+    FROM unnest(@path_wishes::bigint[], @kinds::text[], @ids::text[]::uuid[], @depths::bigint[]) AS path (wish, kind, id, depth)
+    JOIN unnest(@privilege_wishes::bigint[], @privileges::text[]) AS privileges (wish, privilege) ON privileges.wish = path.wish
+), granted AS (
+    SELECT wished.wish, wished.kind, wished.id, wished.depth, grants.privilege COLLATE "C" AS privilege, grants.role_id
+    FROM wished
+    JOIN grants ON grants.securable_id = wished.id AND grants.securable_kind = wished.kind AND grants.privilege = wished.privilege
+), chains AS (
+    SELECT granted.wish, granted.kind, granted.id, granted.depth, granted.privilege,
+           principal_roles.id AS principal_role_id, principal_roles.name AS principal_role, '' AS catalog_role
+    FROM granted
+    JOIN principal_roles ON principal_roles.id = granted.role_id
+    UNION ALL
+    SELECT granted.wish, granted.kind, granted.id, granted.depth, granted.privilege,
+           principal_roles.id, principal_roles.name, catalog_roles.name
+    FROM granted
+    JOIN catalog_roles ON catalog_roles.id = granted.role_id AND catalog_roles.warehouse_id = @warehouse::uuid
+    JOIN catalog_role_members ON catalog_role_members.catalog_role_id = catalog_roles.id
+    JOIN principal_roles ON principal_roles.id = catalog_role_members.principal_role_id
+), able AS (
+    SELECT principal_role_members.principal_id
+    FROM chains
+    JOIN principal_role_members ON principal_role_members.principal_role_id = chains.principal_role_id
+    GROUP BY principal_role_members.principal_id
+    HAVING count(DISTINCT chains.wish) = @wishes::bigint
+), page AS (
+    SELECT principals.id, principals.name
+    FROM able
+    JOIN principals ON principals.id = able.principal_id
+    WHERE principals.name > @after
+    ORDER BY principals.name
+    LIMIT @limit::bigint
+)
+SELECT page.name, by.principal_role, by.catalog_role, by.privilege, by.kind, by.id
+FROM page
+CROSS JOIN LATERAL (
+    SELECT DISTINCT chains.depth, chains.principal_role, chains.catalog_role, chains.privilege, chains.kind, chains.id
+    FROM principal_role_members
+    JOIN chains ON chains.principal_role_id = principal_role_members.principal_role_id
+    WHERE principal_role_members.principal_id = page.id
+    ORDER BY chains.depth, chains.principal_role, chains.catalog_role, chains.privilege
+    LIMIT @chains
+) AS by
+ORDER BY page.name, by.depth, by.principal_role, by.catalog_role, by.privilege`
+
+// WhoCan gives the principals that hold what is wished for, by name.
+func (s *Store) WhoCan(ctx context.Context, query catalog.AccessQuery, p catalog.Page) ([]catalog.Access, error) {
+	args := wishArgs(query)
+	args["after"], args["limit"], args["chains"] = after(p.After), limit(p), catalog.ChainsMax
+	var who []catalog.Access
+	err := s.read(ctx, func(q querier) error {
+		who = nil
+		rows, err := q.Query(ctx, sqlWhoCan, args)
+		if err != nil {
+			return err
+		}
+		var name, principalRole, catalogRole, privilege, kind string
+		var id uuid.UUID
+		_, err = pgx.ForEachRow(rows, []any{&name, &principalRole, &catalogRole, &privilege, &kind, &id}, func() error {
+			if len(who) == 0 || who[len(who)-1].Principal != name {
+				who = append(who, catalog.Access{Principal: name})
+			}
+			last := &who[len(who)-1]
+			last.By = append(last.By, heldGrant(principalRole, catalogRole, privilege, kind, id))
+			return nil
+		})
+		return err
+	})
+	return who, err
+}
+
+func wishArgs(query catalog.AccessQuery) pgx.NamedArgs {
+	var pathWishes, depths, privilegeWishes []int64
+	var kinds, ids, privileges []string
+	for i, w := range query.Wishes {
+		for depth := range w.Path {
+			pathWishes, depths = append(pathWishes, int64(i)), append(depths, int64(depth))
+		}
+		k, id := kindsAndIDs(w.Path)
+		kinds, ids = append(kinds, k...), append(ids, id...)
+		for _, p := range w.Privileges {
+			privilegeWishes, privileges = append(privilegeWishes, int64(i)), append(privileges, string(p))
+		}
+	}
+	return pgx.NamedArgs{
+		"warehouse": query.WarehouseID, "wishes": len(query.Wishes), "path_wishes": pathWishes, "kinds": kinds, "ids": ids,
+		"depths": depths, "privilege_wishes": privilegeWishes, "privileges": privileges,
+	}
+}
+
+// Grants of catalog roles count in their own warehouse alone, as everywhere.
+const sqlReach = `
+WITH ` + heldRoles + `, ` + activeRoles + `, visible AS (
+    SELECT grants.securable_id AS id
+    FROM (SELECT active.id FROM active
+          UNION
+          SELECT catalog_role_members.catalog_role_id
+          FROM active JOIN catalog_role_members ON catalog_role_members.principal_role_id = active.id) AS viewing
+    JOIN grants ON grants.role_id = viewing.id
+    WHERE grants.securable_kind = 'catalog' AND grants.privilege = ANY (@viewer_privileges::text[])
+), held AS (
+    SELECT held_roles.principal_role, held_roles.catalog_role, grants.privilege COLLATE "C" AS privilege,
+           grants.securable_kind COLLATE "C" AS kind, grants.securable_id AS id,
+           coalesce(warehouses.name, '') AS warehouse, coalesce(namespaces.levels, '{}') AS levels, coalesce(tables.name, '') AS name
+    FROM held_roles
+    JOIN grants ON grants.role_id = held_roles.role_id
+    LEFT JOIN tables ON tables.id = grants.securable_id AND tables.kind = grants.securable_kind
+    LEFT JOIN namespaces ON namespaces.id = CASE WHEN grants.securable_kind = 'namespace' THEN grants.securable_id ELSE tables.namespace_id END
+    LEFT JOIN warehouses ON warehouses.id = CASE WHEN grants.securable_kind = 'catalog' THEN grants.securable_id ELSE namespaces.warehouse_id END
+    WHERE (grants.securable_kind = 'root' AND @warehouse::uuid IS NULL
+           OR warehouses.id = coalesce(@warehouse::uuid, warehouses.id)
+              AND (held_roles.warehouse_id IS NULL OR held_roles.warehouse_id = warehouses.id)
+              AND (@sees_all::boolean OR warehouses.id IN (SELECT visible.id FROM visible)))
+)
+SELECT warehouse, levels, name, kind, id,
+       array_agg(principal_role ORDER BY principal_role, catalog_role, privilege) AS principal_roles,
+       array_agg(catalog_role ORDER BY principal_role, catalog_role, privilege) AS catalog_roles,
+       array_agg(privilege ORDER BY principal_role, catalog_role, privilege) AS privileges
+FROM held
+WHERE (warehouse, levels, name, kind) > (@after_warehouse::text, @after_levels::text[], @after_name::text, @after_kind::text)
+GROUP BY warehouse, levels, name, kind, id
+ORDER BY warehouse, levels, name, kind
+LIMIT @limit::bigint`
+
+// Reach gives the securables that a principal's roles hold grants on.
+func (s *Store) Reach(ctx context.Context, query catalog.ReachQuery) ([]catalog.Reached, error) {
+	var viewer auth.Principal
+	if query.Viewer != nil {
+		viewer = *query.Viewer
+	}
+	args := resolveArgs(catalog.Lookup{Principal: viewer})
+	privileges := make([]string, len(query.ViewerPrivileges))
+	for i, p := range query.ViewerPrivileges {
+		privileges[i] = string(p)
+	}
+	levels := make([]string, len(query.After.Namespace))
+	for i, level := range query.After.Namespace {
+		levels[i] = after(level)
+	}
+	var found []catalog.Reached
+	err := s.read(ctx, func(q querier) error {
+		rows, err := q.Query(ctx, sqlReach, pgx.NamedArgs{
+			"subject": query.PrincipalID, "warehouse": nullable(query.WarehouseID), "sees_all": query.Viewer == nil,
+			"principal": args["principal"], "all_roles": args["all_roles"], "roles": args["roles"], "viewer_privileges": privileges,
+			"after_warehouse": after(query.After.Warehouse), "after_levels": levels, "after_name": after(query.After.Name),
+			"after_kind": after(string(query.After.Kind)), "limit": limit(catalog.Page{Limit: query.Limit}),
+		})
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, scanReached)
+		return err
+	})
+	return found, err
+}
+
+func scanReached(row pgx.CollectableRow) (catalog.Reached, error) {
+	var r catalog.Reached
+	var levels, principalRoles, catalogRoles, privileges []string
+	var kind string
+	var id uuid.UUID
+	err := row.Scan(&r.Key.Warehouse, &levels, &r.Key.Name, &kind, &id, &principalRoles, &catalogRoles, &privileges)
+	r.Key.Kind = authz.SecurableKind(kind)
+	if len(levels) > 0 {
+		r.Key.Namespace = levels
+	}
+	for i := range privileges {
+		r.By = append(r.By, heldGrant(principalRoles[i], catalogRoles[i], privileges[i], kind, id))
+	}
+	return r, err
+}
