@@ -40,6 +40,7 @@ func Endpoints(c Config) []api.Endpoint {
 	rows = append(rows, h.roleRows()...)
 	rows = append(rows, h.memberRows()...)
 	rows = append(rows, h.grantRows()...)
+	rows = append(rows, h.accessRows()...)
 	rows = append(rows, h.metricsRows()...)
 	return append(rows, MaintenanceEndpoints(c.Maintenance)...)
 }

@@ -475,7 +475,9 @@ func TestField_C153_DenyAll(t *testing.T) {
 		"add-grant":       `{"grant":{"type":"table","namespace":["a"],"tableName":"t","privilege":"TABLE_READ_DATA"}}`,
 		"revoke-grant":    `{"grant":{"type":"table","namespace":["a"],"tableName":"none","privilege":"TABLE_READ_DATA"}}`,
 		"set-maintenance": `{"settings":{"enabled":"true"}}`, "run-maintenance": `{"job":"compaction"}`,
+		"can-i": `{"principal":"etl","questions":[{"privilege":"TABLE_READ_DATA","securable":{"catalog":"lake","namespace":["a"],"table":"t"}}]}`,
 	}
+	queries := map[string]string{"who-can": "?privilege=TABLE_READ_DATA&catalog=lake&namespace=a&table=t"}
 	before := o.count("SELECT count(*) FROM catalogd.events")
 	denials := o.count("SELECT count(*) FROM catalogd.audit WHERE NOT allowed")
 	asked := 0
@@ -484,7 +486,12 @@ func TestField_C153_DenyAll(t *testing.T) {
 			continue // of a job that is not there: maintenance's own tests
 		}
 		path := strings.NewReplacer("/api/management/v1", "", "{catalog}", "lake", "{namespace}", "a", "{table}", "t",
-			"{principal}", "etl", "{role}", "engineers", "{catalogRole}", "catalog_admin").Replace(e.Pattern)
+			"{principal}", "etl", "{role}", "engineers", "{catalogRole}", "catalog_admin").Replace(e.Pattern) + queries[e.Operation]
+		stranger := &person{o, ""}
+		if e.Operation == "who-am-i" { // everybody who is signed in may know who he is
+			stranger.want(401, e.Method, path, "")
+			continue
+		}
 		body := bodies[e.Operation]
 		if body == "" && e.Method == put {
 			body = `{"currentEntityVersion":1,"properties":{}}`
@@ -495,7 +502,6 @@ func TestField_C153_DenyAll(t *testing.T) {
 				t.Errorf("%s %s: %d %s", e.Method, path, r.status, r.body)
 			}
 		}
-		stranger := &person{o, ""}
 		if r := stranger.call(e.Method, path, body); r.status != 401 {
 			t.Errorf("%s %s by a stranger: %d", e.Method, path, r.status)
 		}

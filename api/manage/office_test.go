@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
@@ -72,7 +73,7 @@ func newOffice(t *testing.T) *office {
 	o.root = made.Credential
 	server, err := api.NewServer(api.ServerConfig{
 		Endpoints: append(rest.Endpoints(rest.Config{Service: o.service, Tokens: rest.IssueTokens(o.tokens), Keys: o.tokens}),
-			manage.Endpoints(manage.Config{Service: o.service, Maintenance: &maintenance.Operations{Tables: o.service}})...),
+			manage.Endpoints(manage.Config{Service: o.service, Maintenance: &maintenance.Operations{Store: o.store, Tables: o.service, Now: time.Now}})...),
 		Metrics: telemetry.NewMetrics(prometheus.NewRegistry()), Authenticator: o.tokens, Log: log,
 	})
 	if err != nil {
