@@ -160,6 +160,34 @@ func (a *admin) exchange(ctx context.Context, c *call, id, secret string) error 
 
 // do calls one path below the management API. A nil body sends none; a nil answer ignores what comes.
 func (a *admin) do(ctx context.Context, method string, path []string, body, answer any) error {
+	return a.call(ctx, method, joinPath(path), body, answer)
+}
+
+// pages gets a list page by page and gives each page to take.
+func pages[P any](ctx context.Context, a *admin, path []string, query url.Values, take func(page P)) error {
+	query.Set("pageToken", "")
+	for {
+		var raw json.RawMessage
+		if err := a.call(ctx, http.MethodGet, joinPath(path)+"?"+query.Encode(), nil, &raw); err != nil {
+			return err
+		}
+		var page P
+		var next struct {
+			Token string `json:"next-page-token"`
+		}
+		if err := errors.Join(json.Unmarshal(raw, &page), json.Unmarshal(raw, &next)); err != nil {
+			return fmt.Errorf("the answer is not what a catalogd sends: %w", err)
+		}
+		take(page)
+		if next.Token == "" {
+			return nil
+		}
+		query.Set("pageToken", next.Token)
+	}
+}
+
+// call is do for a path that is escaped already, with its query.
+func (a *admin) call(ctx context.Context, method, target string, body, answer any) error {
 	var sent io.Reader
 	if body != nil {
 		encoded, err := json.Marshal(body)
@@ -168,7 +196,7 @@ func (a *admin) do(ctx context.Context, method string, path []string, body, answ
 		}
 		sent = bytes.NewReader(encoded)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, a.base+"/"+joinPath(path), sent)
+	req, err := http.NewRequestWithContext(ctx, method, a.base+"/"+target, sent)
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,9 @@ var grantVerbs = []*command{
 	{name: "create", arguments: "PRIVILEGE", summary: "grant a privilege to a warehouse's role", run: grantCreate},
 	{name: "list", summary: "privileges of a warehouse's role", run: grantList},
 	{name: "delete", arguments: "PRIVILEGE", summary: "take a privilege away", run: grantDelete},
+	{name: "explain", arguments: "PRINCIPAL PRIVILEGE|OPERATION [TABLE]", summary: "why somebody may do something, or why not and what would give it", run: grantExplain},
+	{name: "who-can", arguments: "PRIVILEGE|OPERATION [TABLE]", summary: "who may do something, and by which grants", run: grantWhoCan},
+	{name: "reach", arguments: "PRINCIPAL", summary: "everything that somebody holds grants on", run: grantReach},
 }
 
 func grantCreate(ctx context.Context, c *call) error {

@@ -47,7 +47,8 @@ var commands = []*command{
 	{name: "warehouse", summary: "create, list, show and delete warehouses", verbs: warehouseVerbs},
 	{name: "principal", summary: "create, list, show and delete principals", verbs: principalVerbs},
 	{name: "role", summary: "roles: create, list, show, delete, assign, revoke", verbs: roleVerbs},
-	{name: "grant", summary: "privileges of a warehouse's roles: create, list, delete", verbs: grantVerbs},
+	{name: "grant", summary: "privileges of a warehouse's roles: create, list, delete; explain, who-can, reach", verbs: grantVerbs},
+	{name: "whoami", summary: "who the server takes you for: principal, roles, token", run: runWhoami},
 	{name: "maintenance", summary: "run, set and show the maintenance of a table", verbs: maintenanceVerbs},
 	{name: "version", summary: "version, commit and Go version", run: runVersion},
 }
