@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -26,18 +27,15 @@ func parseCredential(text string) (catalog.Credential, error) {
 }
 
 func runBootstrap(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	load := c.configFlags(fs)
-	path := fs.String("credential-file", "", "`file` that a new root credential is written to, mode 0600")
-	if _, err := c.parse(fs, 0, 0); err != nil {
-		return err
-	}
-	config, err := load()
+	path := ""
+	config, err := c.configured(func(fs *flag.FlagSet) {
+		fs.StringVar(&path, "credential-file", "", "`file` that a new root credential is written to, mode 0600")
+	})
 	if err != nil {
 		return err
 	}
 	fixed := c.lookup(rootVariable)
-	if fixed == "" && *path == "" && !c.Terminal {
+	if fixed == "" && path == "" && !c.Terminal {
 		return wrongUsage("a new secret would go nowhere: give --credential-file, set %s, or run it on a terminal", rootVariable)
 	}
 	a, err := newApp(ctx, config, telemetry.NewLogger(c.Err, config.Log.Level, "text"))
@@ -56,15 +54,15 @@ func runBootstrap(ctx context.Context, c *call) error {
 		fmt.Fprintf(c.Out, "principal %s: its credential was changed\n", catalog.RootPrincipal)
 	default:
 		fmt.Fprintf(c.Out, "principal %s: there already, nothing changed\n", catalog.RootPrincipal)
-		c.sayNotWritten(*path)
+		c.sayNotWritten(path)
 		return nil
 	}
 	text := made.Credential.ClientID + ":" + made.Credential.Secret.Reveal()
-	if *path != "" {
-		if err := os.WriteFile(*path, []byte(text+"\n"), 0o600); err != nil {
+	if path != "" {
+		if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil {
 			return fmt.Errorf("the root principal was made, but its credential could not be kept: %w; run bootstrap with %s to set another", err, rootVariable)
 		}
-		fmt.Fprintf(c.Out, "credential: %s\n", *path)
+		fmt.Fprintf(c.Out, "credential: %s\n", path)
 	} else if fixed == "" {
 		fmt.Fprintf(c.Out, "credential: %s (not shown again)\n", text)
 	}

@@ -194,6 +194,19 @@ func (c *call) lookup(name string) string {
 	return ""
 }
 
+// configured reads the flags of a command that has no arguments, and its configuration. more adds flags of its own.
+func (c *call) configured(more ...func(*flag.FlagSet)) (Config, error) {
+	fs := c.newFlags()
+	load := c.configFlags(fs)
+	for _, add := range more {
+		add(fs)
+	}
+	if _, err := c.parse(fs, 0, 0); err != nil {
+		return Config{}, err
+	}
+	return load()
+}
+
 // configFlags adds a flag for each of the keys to fs and gives the function that loads the configuration after
 // fs was parsed.
 func (c *call) configFlags(fs *flag.FlagSet) func() (Config, error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -36,17 +37,14 @@ type finding struct {
 }
 
 func runDoctor(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	load := c.configFlags(fs)
-	ready := fs.Bool("ready", false, "only ask the running server's /readyz, for health checks of containers")
-	if _, err := c.parse(fs, 0, 0); err != nil {
-		return err
-	}
-	config, err := load()
+	ready := false
+	config, err := c.configured(func(fs *flag.FlagSet) {
+		fs.BoolVar(&ready, "ready", false, "only ask the running server's /readyz, for health checks of containers")
+	})
 	if err != nil {
 		return err
 	}
-	if *ready {
+	if ready {
 		return askReady(ctx, c, config)
 	}
 	d := &doctor{config: config, out: c.Out}

@@ -9,12 +9,7 @@ import (
 )
 
 func runMigrate(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	load := c.configFlags(fs)
-	if _, err := c.parse(fs, 0, 0); err != nil {
-		return err
-	}
-	config, err := load()
+	config, err := c.configured()
 	if err != nil {
 		return err
 	}

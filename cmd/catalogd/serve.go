@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"time"
@@ -11,17 +12,14 @@ import (
 )
 
 func runServe(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	load := c.configFlags(fs)
-	printConfig := fs.Bool("print-config", false, "show the merged configuration with the source of each value, secrets masked, and end")
-	if _, err := c.parse(fs, 0, 0); err != nil {
-		return err
-	}
-	config, err := load()
+	printConfig := false
+	config, err := c.configured(func(fs *flag.FlagSet) {
+		fs.BoolVar(&printConfig, "print-config", false, "show the merged configuration with the source of each value, secrets masked, and end")
+	})
 	if err != nil {
 		return err
 	}
-	if *printConfig {
+	if printConfig {
 		config.print(c.Out)
 		return nil
 	}

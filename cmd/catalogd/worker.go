@@ -22,12 +22,7 @@ func boundMemory(c *call, config Config) {
 
 // runWorker is a server without its API: the worker, and the ops listener for its health.
 func runWorker(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	load := c.configFlags(fs)
-	if _, err := c.parse(fs, 0, 0); err != nil {
-		return err
-	}
-	config, err := load()
+	config, err := c.configured()
 	if err != nil {
 		return err
 	}
