@@ -41,14 +41,11 @@ type restBench struct {
 
 // measureREST compares the REST catalog's routes with bare handlers.
 func measureREST() ([]figure, error) {
-	dir, err := os.MkdirTemp("", "catalogd-bench-")
+	dir, err := serverFolder()
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		return nil, err
-	}
 	s, err := startServer(dir)
 	if s != nil {
 		defer s.close()

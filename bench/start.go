@@ -17,17 +17,27 @@ const startsOfEach = 5
 
 var readyLine = regexp.MustCompile(`^catalogd ready on \S+ in (\d+) ms`)
 
+// serverFolder makes a temporary folder that a server and its Postgres, which is another user, can reach.
+func serverFolder() (string, error) {
+	dir, err := os.MkdirTemp("", "catalogd-bench-")
+	if err != nil {
+		return "", err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		os.RemoveAll(dir)
+		return "", err
+	}
+	return dir, nil
+}
+
 // measureStart times `catalogd dev` by its own ready line: a start on a folder that was stopped in order, and one on
 // a folder whose server was killed; and reads the idle server's memory.
 func measureStart() ([]figure, error) {
-	dir, err := os.MkdirTemp("", "catalogd-bench-")
+	dir, err := serverFolder()
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		return nil, err
-	}
 	data := filepath.Join(dir, "data")
 	first, cmd, err := startDev(data)
 	if err != nil {
