@@ -77,10 +77,17 @@ type NamespaceStore interface {
 	ListNamespaces(ctx context.Context, warehouseID, parentID uuid.UUID, p Page) ([]NamespaceRecord, error)
 }
 
+// Place is where a table or a view is: in a namespace, under the name that it was made with there.
+type Place struct {
+	NamespaceID uuid.UUID
+	Name        string
+}
+
 // TableRename moves a table or a view to another name.
 type TableRename struct {
 	ID                uuid.UUID
 	Kind              Kind
+	From              Place // where it must still be, else fault.CommitRace; the zero value: wherever it is
 	TargetNamespaceID uuid.UUID
 	Source, Target    Identifier
 	Fact              Fact
@@ -91,6 +98,7 @@ type TableDrop struct {
 	ID             uuid.UUID
 	Kind           Kind
 	Ident          Identifier
+	From           Place // as of a TableRename
 	PurgeRequested bool
 	Purge          PurgeJob // added when a purge of a table is requested
 	// Unregistered gives the table up: whoever registers it next, wherever, gets its location.
@@ -134,7 +142,7 @@ type TableStore interface {
 	// ListGranted gives those of the names that were asked for, in order.
 	ListGranted(ctx context.Context, g GrantedNames, p Page) ([]string, error)
 	// RenameTable: fault.AlreadyExists when a table or view has the name. To its own name is no change and leaves no fact
-	// but its Outcome.
+	// but its Outcome. fault.CommitRace when it is not at From any more.
 	RenameTable(ctx context.Context, r TableRename) error
 	// DropTable keeps the location reserved; a table or view of the same name may take it, and so may the table
 	// itself when it is registered again in its namespace, or anywhere when it was unregistered.
@@ -162,7 +170,8 @@ type PointerChange struct {
 	// Restores lets a registration have a dropped table whose namespace is gone, or not known, and a creation its place
 	// when namespace and name are as they were.
 	Restores bool
-	// Outdated are metadata files that the table does not name any more and that may be removed after the grace period.
+	// Outdated are metadata files that the table does not name any more and that may be removed after the grace period,
+	// as vending.Plain spells them.
 	Outdated []string
 	// Maintenance is the state of catalogd.maintenance.enabled in the new properties (nil: not set there).
 	Maintenance *bool

@@ -468,6 +468,59 @@ func TestOutdated_FilesGoAfterTheirGrace(t *testing.T) {
 	}
 }
 
+// slowRemovals is a storage that takes half a minute for each removal, whoever gives up.
+type slowRemovals struct{ catalog.MetadataIO }
+
+func (s slowRemovals) RemoveMetadata(ctx context.Context, at vending.FilePlace) {
+	<-time.After(30 * time.Second)
+	s.MetadataIO.RemoveMetadata(context.WithoutCancel(ctx), at)
+}
+
+// A round of removals ends before the claims of its files do: a file that is registered then would go under its table.
+func TestOutdated_NothingGoesAfterItsClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		if _, err := b.create("t", `,"properties":{"write.metadata.previous-versions-max":"1","write.metadata.delete-after-commit.enabled":"true"}`); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 8 {
+			if err := b.commitAs(system, "t", b.properties(fmt.Sprintf(`"k":"%d"`, i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.store.LapseOutdated(t)
+		before := len(b.files.Files())
+		b.Metadata = slowRemovals{b.files}
+		if _, err := b.RemoveOutdated(ctx, system, 10); err != nil {
+			t.Fatal(err)
+		}
+		if gone := before - len(b.files.Files()); gone != 2 {
+			t.Errorf("%d files went in a round of forty seconds", gone)
+		}
+	})
+}
+
+// What a registered file's log names is removed only when it has a metadata file's name.
+func TestOutdated_ALogNamesNothingElse(t *testing.T) {
+	b := newBench(t)
+	const place = "s3a://bucket/w/forged"
+	list, old := b.file(place+"/metadata/snap-1.avro", "list"), b.file("s3://bucket/w/forged/metadata/0.metadata.json", "{}")
+	text := tableFile(uuid.NewString(), place, `"write.metadata.delete-after-commit.enabled":"true","write.metadata.previous-versions-max":"1"`,
+		fmt.Sprintf(`,"metadata-log":[{"timestamp-ms":1,"metadata-file":%q},{"timestamp-ms":1,"metadata-file":%q}]`,
+			list, place+"/metadata/0.metadata.json"))
+	b.mustRegister("t", b.file(place+"/metadata/1.metadata.json", text))
+	if err := b.commitAs(system, "t", b.properties(`"k":"v"`)); err != nil {
+		t.Fatal(err)
+	}
+	b.store.LapseOutdated(t)
+	if n, err := b.RemoveOutdated(ctx, system, 10); n != 1 || err != nil {
+		t.Fatalf("%d files went: %v", n, err)
+	}
+	if got := b.files.Files(); !slices.Contains(got, list) || slices.Contains(got, old) {
+		t.Errorf("left: %q", got)
+	}
+}
+
 // A warehouse may keep dropped tables' files for a while.
 func TestDrop_PurgeWaits(t *testing.T) {
 	for text, want := range map[string]time.Duration{"": 0, "3600": time.Hour, "-1": 0, "soon": 0} {

@@ -18,7 +18,8 @@ import (
 // still want it.
 const OutdatedGrace = time.Hour
 
-// outdatedRemovalMax ends a round of removals before its files may be claimed by somebody else.
+// outdatedRemovalMax ends a round of removals before its files may be claimed by somebody else, or registered: the last
+// removal of a round may take a minute more.
 const outdatedRemovalMax = 40 * time.Second
 
 // purgeDelayProperty is the warehouse property that makes purges wait, in seconds.
@@ -36,12 +37,13 @@ func purgeDelay(w Warehouse) time.Duration {
 	return min(time.Duration(seconds)*time.Second, purgeDelayMax)
 }
 
-// outdated gives the metadata files that a commit leaves behind and that may go: those of the table's own location.
+// outdated gives the metadata files that a commit leaves behind and that may go: those of the table's own location. A
+// log may come from a file that was registered: what it names and has no metadata file's name is left alone.
 func outdated(base, next *commit.Document) []string {
 	var files []string
 	for _, file := range commit.Outdated(base, next) {
-		if vending.Within(next.Location(), file) {
-			files = append(files, file)
+		if vending.Within(next.Location(), file) && commit.NamesMetadata(file) {
+			files = append(files, vending.Plain(file))
 		}
 	}
 	return files
@@ -91,7 +93,7 @@ func (s *Service) ListDropped(ctx context.Context, c Caller, warehouse string) (
 
 // UpkeepStore keeps which metadata files are outdated and may go, and what is known of dropped tables.
 type UpkeepStore interface {
-	// ClaimOutdated takes up to limit files whose grace has passed, which nobody else gets for a minute and which no
+	// ClaimOutdated takes up to limit files whose grace has passed, which nobody else gets for two minutes and which no
 	// table can be registered with meanwhile. The current file of a table is never among them.
 	ClaimOutdated(ctx context.Context, limit int) ([]OutdatedFile, error)
 	// ForgetOutdated takes files away that were removed.
@@ -125,16 +127,31 @@ func (s *Service) RemoveOutdated(ctx context.Context, c Caller, limit int) (int,
 	if err != nil || len(claimed) == 0 {
 		return 0, err
 	}
+	gone, err := s.removeClaimed(ctx, c, claimed)
+	if err != nil {
+		return 0, fmt.Errorf("remove outdated metadata files: %w", err)
+	}
+	if err := s.Store.ForgetOutdated(ctx, gone); err != nil {
+		return 0, fmt.Errorf("forget outdated metadata files: %w", err)
+	}
+	return len(claimed), nil
+}
+
+// removeClaimed removes files while their claims hold, and gives those that are gone.
+func (s *Service) removeClaimed(ctx context.Context, c Caller, claimed []OutdatedFile) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, outdatedRemovalMax)
 	defer cancel()
 	var gone []string
 	warehouses := map[uuid.UUID]Warehouse{}
 	for _, f := range claimed {
+		if ctx.Err() != nil { // the claims may end: what is left is for a later round
+			break
+		}
 		w, ok := warehouses[f.WarehouseID]
 		if !ok {
 			res, err := s.resolve(ctx, c, Lookup{Warehouse: f.WarehouseID.String()})
 			if err != nil {
-				return 0, fmt.Errorf("remove outdated metadata files: %w", err)
+				return nil, err
 			}
 			w = *res.Warehouse
 			warehouses[f.WarehouseID] = w
@@ -145,8 +162,5 @@ func (s *Service) RemoveOutdated(ctx context.Context, c Caller, limit int) (int,
 			gone = append(gone, f.MetadataLocation)
 		}
 	}
-	if err := s.Store.ForgetOutdated(ctx, gone); err != nil {
-		return 0, fmt.Errorf("forget outdated metadata files: %w", err)
-	}
-	return len(claimed), nil
+	return gone, nil
 }

@@ -12,11 +12,12 @@ import (
 	"catalogd/catalog"
 	"catalogd/internal/fault"
 	"catalogd/maintenance"
+	"catalogd/vending"
 )
 
 // Limits of the removal of outdated metadata files.
 const (
-	outdatedClaimSeconds = 60   // how long a claimed file is nobody else's
+	outdatedClaimSeconds = 120  // how long a claimed file is nobody else's: a round of removals, with its last one, is over
 	outdatedRetrySeconds = 3600 // before a file that could not be removed is tried again
 	outdatedAttemptsMax  = 10   // then it stays: an orphan like any other
 )
@@ -40,17 +41,17 @@ func queueOutdated(batch *pgx.Batch, c catalog.PointerChange) {
 
 const sqlSpareMetadata = `
 DELETE FROM outdated_metadata
-WHERE metadata_location = @metadata AND (claimed_until IS NULL OR claimed_until < clock_timestamp())`
+WHERE metadata_location = ANY (@spellings::text[]) AND (claimed_until IS NULL OR claimed_until < clock_timestamp())`
 
-const sqlIsOutdated = `SELECT EXISTS (SELECT 1 FROM outdated_metadata WHERE metadata_location = @metadata)`
+const sqlIsOutdated = `SELECT EXISTS (SELECT 1 FROM outdated_metadata WHERE metadata_location = ANY (@spellings::text[]))`
 
-// keepRegistered takes a file that is registered out of those that may go.
+// keepRegistered takes a file that is registered, however it is spelled, out of those that may go.
 func keepRegistered(ctx context.Context, tx pgx.Tx, changes []catalog.PointerChange) error {
 	for _, c := range changes {
 		if !c.Registered {
 			continue
 		}
-		args := pgx.NamedArgs{"metadata": c.Record.MetadataLocation}
+		args := pgx.NamedArgs{"spellings": append(vending.Spellings(c.Record.MetadataLocation), c.Record.MetadataLocation)}
 		if _, err := tx.Exec(ctx, sqlSpareMetadata, args); err != nil {
 			return err
 		}
@@ -115,9 +116,9 @@ func (s *Store) ClaimOutdated(ctx context.Context, limit int) ([]catalog.Outdate
 // withoutCurrent leaves out the current files of tables. There can be none: what is registered is taken off the list,
 // and nothing else makes an old file current. But a mistake here would lose a table.
 func withoutCurrent(ctx context.Context, tx pgx.Tx, found []catalog.OutdatedFile) ([]catalog.OutdatedFile, error) {
-	names := make([]string, len(found))
-	for i, f := range found {
-		names[i] = f.MetadataLocation
+	var names []string
+	for _, f := range found {
+		names = append(names, vending.Spellings(f.MetadataLocation)...)
 	}
 	rows, err := tx.Query(ctx, sqlFindCurrent, pgx.NamedArgs{"files": names})
 	if err != nil {
@@ -127,8 +128,16 @@ func withoutCurrent(ctx context.Context, tx pgx.Tx, found []catalog.OutdatedFile
 	if err != nil || len(current) == 0 {
 		return found, err
 	}
-	_, err = tx.Exec(ctx, sqlForgetOutdated, pgx.NamedArgs{"files": current})
-	return slices.DeleteFunc(found, func(f catalog.OutdatedFile) bool { return slices.Contains(current, f.MetadataLocation) }), err
+	var spared []string
+	found = slices.DeleteFunc(found, func(f catalog.OutdatedFile) bool {
+		live := slices.ContainsFunc(current, func(file string) bool { return vending.Plain(file) == vending.Plain(f.MetadataLocation) })
+		if live {
+			spared = append(spared, f.MetadataLocation)
+		}
+		return live
+	})
+	_, err = tx.Exec(ctx, sqlForgetOutdated, pgx.NamedArgs{"files": spared})
+	return found, err
 }
 
 const sqlForgetOutdated = `DELETE FROM outdated_metadata WHERE metadata_location = ANY (@files::text[])`

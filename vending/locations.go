@@ -67,6 +67,32 @@ func Key(location string) string {
 	return strings.ToLower(strings.TrimSuffix(comparison(location), "/")) + "/"
 }
 
+// Plain is the one spelling under which a file is compared with others: s3 for s3a and s3n, `file:///`, and no empty
+// segments in a file system, where they mean nothing. It leads to the same file.
+func Plain(file string) string {
+	plain := comparison(file)
+	path, ok := FilePath(plain)
+	if !ok {
+		return plain
+	}
+	for strings.Contains(path, "//") {
+		path = strings.ReplaceAll(path, "//", "/")
+	}
+	return "file://" + path
+}
+
+// Spellings gives a file's plain spelling and those that differ from it in the scheme alone.
+func Spellings(file string) []string {
+	plain := Plain(file)
+	if rest, ok := strings.CutPrefix(plain, "s3://"); ok {
+		return []string{plain, "s3a://" + rest, "s3n://" + rest}
+	}
+	if path, ok := FilePath(plain); ok {
+		return []string{plain, "file:" + path}
+	}
+	return []string{plain}
+}
+
 // SplitS3 gives bucket and key of an s3, s3a or s3n URI; false for everything else. The key is taken as it stands:
 // nothing is unescaped.
 func SplitS3(uri string) (bucket, key string, ok bool) {

@@ -1,6 +1,7 @@
 package vending_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -111,6 +112,30 @@ func TestKey_IsOneSpellingForOnePlace(t *testing.T) {
 	} {
 		if got := vending.Key(c.in); got != c.want {
 			t.Errorf("Key(%q) = %q; want %q", c.in, got, c.want)
+		}
+	}
+}
+
+func TestPlain_IsOneSpellingForOneFile(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"s3a://bucket/t/metadata/v1.metadata.json", "s3://bucket/t/metadata/v1.metadata.json"},
+		{"s3n://bucket/t//Metadata/v1", "s3://bucket/t//Metadata/v1"}, // another object than with one slash
+		{"file:/w/t/metadata/v1", "file:///w/t/metadata/v1"},
+		{"file:///w/t///metadata//v1", "file:///w/t/metadata/v1"},
+		{"file:////w/t/metadata/v1", "file:///w/t/metadata/v1"},
+		{"gs://x", "gs://x"},
+	} {
+		if got := vending.Plain(c.in); got != c.want {
+			t.Errorf("Plain(%q) = %q; want %q", c.in, got, c.want)
+		}
+	}
+	for _, all := range [][]string{
+		{"s3://bucket/t/v1", "s3a://bucket/t/v1", "s3n://bucket/t/v1"}, {"file:///t/v1", "file:/t/v1"}, {"gs://x"},
+	} {
+		for _, one := range all {
+			if got := vending.Spellings(one); !slices.Equal(got, all) {
+				t.Errorf("Spellings(%q) = %v", one, got)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package catalogtest
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -270,6 +271,24 @@ var upkeepPromises = []promise{
 		b.refused(b.commit(b.again(made, a, "t")), fault.Busy, "")
 		b.back.LapseOutdated(b)
 		b.must(b.commit(b.again(made, a, "t")))
+		b.wantOutdated(10)
+	}},
+	{"WhatIsRegisteredInAnotherSpellingIsNotOutdated", func(b *bench) {
+		a := b.namespace("a")
+		made := b.newTable(a, "t", "s3://bucket/x/t")
+		b.must(b.commit(made))
+		change := b.swap(made.Record)
+		change.Outdated = []string{made.Record.MetadataLocation}
+		b.must(b.commit(change))
+		b.drop(change.Record)
+		again := b.again(made, a, "t")
+		again.Record.MetadataLocation = strings.Replace(made.Record.MetadataLocation, "s3://", "s3a://", 1)
+		b.back.LapseOutdated(b)
+		b.wantOutdated(10, made.Record.MetadataLocation)
+		b.refused(b.commit(again), fault.Busy, "")
+		b.back.LapseOutdated(b)
+		b.must(b.commit(again))
+		b.back.LapseOutdated(b)
 		b.wantOutdated(10)
 	}},
 }

@@ -13,18 +13,20 @@ import (
 
 	"catalogd/catalog"
 	"catalogd/internal/fault"
+	"catalogd/vending"
 )
 
 // outdatedClaim is how long a claimed file is nobody else's.
-const outdatedClaim = time.Minute
+const outdatedClaim = 2 * time.Minute
 
 // keepUp notes what a change leaves behind, and takes a file that is registered off the list.
 func (s *Store) keepUp(st *state, c catalog.PointerChange) error {
-	if old, ok := st.outdated[c.Record.MetadataLocation]; ok && c.Registered {
+	file := vending.Plain(c.Record.MetadataLocation)
+	if old, ok := st.outdated[file]; ok && c.Registered {
 		if old.claimedUntil.After(s.Now()) {
 			return fault.New(fault.Busy, "the metadata file %s is outdated and being removed at this moment", c.Record.MetadataLocation)
 		}
-		delete(st.outdated, c.Record.MetadataLocation)
+		delete(st.outdated, file)
 	}
 	for _, file := range c.Outdated {
 		if _, there := st.outdated[file]; !there {

@@ -37,6 +37,11 @@ func FileName(previous, uuid string, gzip bool) string {
 	return fmt.Sprintf("%05d-%s%s", next, uuid, suffix)
 }
 
+// NamesMetadata tells whether a file has the name of a metadata file, as this server or other writers give them.
+func NamesMetadata(file string) bool {
+	return strings.HasSuffix(file, ".metadata.json") || strings.HasSuffix(file, ".metadata.json.gz")
+}
+
 // fileNumber reads 12 from ".../00012-<uuid>.metadata.json" and 7 from ".../v7.metadata.json"; 0 from other names.
 func fileNumber(location string) int {
 	name := location[strings.LastIndexByte(location, '/')+1:]
