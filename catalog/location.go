@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -37,16 +38,42 @@ func checkLocation(w Warehouse, location string) (string, error) {
 // somewhere could take the places where others will be.
 func (r Resolution) acceptLocation(location string) (string, error) {
 	accepted, folder, err := placeOf(*r.Warehouse, location)
-	if err != nil || folder == "" || folder == r.Namespace.ID.String() {
-		return accepted, err
+	if err != nil {
+		return "", err
 	}
-	for _, n := range r.Ancestors {
-		if folder == n.ID.String() {
-			return accepted, nil
-		}
+	return accepted, r.checkHome(accepted, folder)
+}
+
+// acceptNamespaceLocation is the rule for a location that a client chose for the resolution's namespace, or for one about
+// to be made below its ancestors: in the folder of another one it could take the places of that one's tables.
+func (r Resolution) acceptNamespaceLocation(location string) (string, error) {
+	accepted, err := checkLocation(*r.Warehouse, location)
+	if err != nil {
+		return "", err
 	}
-	return "", fault.New(fault.BadRequest, "location %q is refused: it lies in the folder of another namespace; use that of %s, or none",
-		accepted, r.Namespace.Levels)
+	below, found := strings.CutPrefix(vending.Key(accepted), vending.Key(namespacesFolder(*r.Warehouse)))
+	if !found {
+		return accepted, nil
+	}
+	folder, _, _ := strings.Cut(below, "/")
+	if folder == "" {
+		return "", fault.New(fault.BadRequest, "location %q is refused: in it every namespace has a folder of its own", location)
+	}
+	return accepted, r.checkHome(accepted, folder)
+}
+
+// checkHome refuses a namespace's folder, "" for none, that is neither that of the resolution's namespace nor of one
+// around it.
+func (r Resolution) checkHome(location, folder string) error {
+	homes := r.Ancestors[:len(r.Ancestors):len(r.Ancestors)]
+	if r.Namespace != nil {
+		homes = append(homes, *r.Namespace)
+	}
+	if folder == "" || slices.ContainsFunc(homes, func(n NamespaceRecord) bool { return folder == n.ID.String() }) {
+		return nil
+	}
+	return fault.New(fault.BadRequest, "location %q is refused: it lies in the folder of another namespace; use that of the namespace itself, or none",
+		location)
 }
 
 // newLocation is where a new table or view is to lie: where its client chose, or, with "", where nobody else ever will.
@@ -63,6 +90,9 @@ func placeOf(w Warehouse, location string) (accepted, folder string, err error) 
 	if accepted, err = checkLocation(w, location); err != nil {
 		return "", "", err
 	}
+	if strings.HasPrefix(vending.Key(w.Location), vending.Key(accepted)) { // an allowed location may lie around the base
+		return "", "", fault.New(fault.BadRequest, "location %q is refused: the tables of warehouse %s lie in it, at %s", location, w.Name, w.Location)
+	}
 	below, found := strings.CutPrefix(vending.Key(accepted), vending.Key(namespacesFolder(w)))
 	if !found {
 		return accepted, "", nil
@@ -76,6 +106,13 @@ func placeOf(w Warehouse, location string) (accepted, folder string, err error) 
 }
 
 func namespacesFolder(w Warehouse) string { return w.Location + "/ns" }
+
+// isNamespaceFolder tells that the location is one that the server gives to a namespace by itself.
+func isNamespaceFolder(w Warehouse, location string) bool {
+	folder, found := strings.CutPrefix(vending.Key(location), vending.Key(namespacesFolder(w)))
+	id, err := uuid.Parse(strings.TrimSuffix(folder, "/"))
+	return found && err == nil && folder == id.String()+"/"
+}
 
 func allowedLocations(w Warehouse) []string {
 	bases := []string{w.Location}

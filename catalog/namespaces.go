@@ -87,7 +87,7 @@ func (s *Service) createNamespace(
 	if len(res.Ancestors) != len(ns)-1 {
 		return nil, fault.New(fault.NoSuchNamespace, "Namespace does not exist: %s", ns[:len(res.Ancestors)+1])
 	}
-	record, err := newNamespace(*res.Warehouse, newID(), ns, properties)
+	record, err := newNamespace(res, newID(), ns, properties)
 	if err != nil {
 		return nil, err
 	}
@@ -101,16 +101,17 @@ func (s *Service) createNamespace(
 	return shownProperties(*res.Warehouse, record), nil
 }
 
-// newNamespace is a namespace about to be made. A location that the client chose must be one of the warehouse's.
-func newNamespace(w Warehouse, id uuid.UUID, ns Namespace, properties map[string]string) (NamespaceRecord, error) {
+// newNamespace is a namespace about to be made. A location that the client chose must be one of the warehouse's; the
+// folder that another namespace has by itself comes from a copy of that one's properties, and is no choice.
+func newNamespace(res Resolution, id uuid.UUID, ns Namespace, properties map[string]string) (NamespaceRecord, error) {
 	record := NamespaceRecord{ID: id, Levels: ns, Properties: map[string]string{}, Version: 1}
 	maps.Copy(record.Properties, properties)
-	if record.Properties["location"] == "" {
+	if location := record.Properties["location"]; location == "" || isNamespaceFolder(*res.Warehouse, location) {
 		delete(record.Properties, "location")
 		return record, nil
 	}
 	var err error
-	record.Properties["location"], err = checkLocation(w, record.Properties["location"])
+	record.Properties["location"], err = res.acceptNamespaceLocation(record.Properties["location"])
 	return record, err
 }
 
@@ -177,7 +178,7 @@ func (s *Service) updateNamespace(
 		return PropertyChanges{}, err
 	}
 	if location, ok := updates["location"]; ok && location != namespaceLocation(*res.Warehouse, *res.Namespace) {
-		if updates["location"], err = checkLocation(*res.Warehouse, location); err != nil {
+		if updates["location"], err = res.acceptNamespaceLocation(location); err != nil {
 			return PropertyChanges{}, err
 		}
 	} else if ok && res.Namespace.Properties["location"] == "" {

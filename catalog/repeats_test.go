@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"catalogd/authz"
 	"catalogd/catalog"
 	"catalogd/catalog/commit"
@@ -167,6 +169,70 @@ func TestLocations_TheNamespacesFolderStaysOpen(t *testing.T) {
 	for name, good := range map[string]string{"v": own + "/v-1", "x": "s3://bucket/w/nsx", "y": "s3://old/w/ns"} {
 		if _, err := b.create(name, fmt.Sprintf(`,"location":%q`, good)); err != nil {
 			t.Errorf("%s: %v", good, err)
+		}
+	}
+}
+
+// A namespace takes no place that another one gives to its tables; the folder that another one has by itself is no choice.
+func TestLocations_NamespacesStayOutOfOthersFolders(t *testing.T) {
+	b := newBench(t)
+	of := func(levels ...string) string {
+		t.Helper()
+		properties, err := b.LoadNamespace(ctx, system, "w", levels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return properties["location"]
+	}
+	try := func(location string, levels ...string) error {
+		_, err := b.CreateNamespace(ctx, system, "w", levels, map[string]string{"location": location})
+		return err
+	}
+	a := of("a")
+	for _, bad := range []string{a + "/orders", "s3a" + a[2:] + "/orders", "s3://bucket/w/" + strings.ToUpper(a[len("s3://bucket/w/"):]) + "/orders", "s3://bucket/w/ns", "s3://bucket/w/ns/x"} {
+		wantKind(t, try(bad, "b"), fault.BadRequest)
+	}
+	if err := try(a, "b"); err != nil || of("b") == a || !strings.HasPrefix(of("b"), "s3://bucket/w/ns/") {
+		t.Fatalf("with a's properties: %v, at %s", err, of("b"))
+	}
+	if _, err := b.create("u", fmt.Sprintf(`,"location":%q`, a+"/u")); err != nil {
+		t.Errorf("a table of a's own: %v", err)
+	}
+	if err := try(a+"/inner", "a", "inner"); err != nil || of("a", "inner") != a+"/inner" {
+		t.Errorf("below its parent: %v", err)
+	}
+	for location, ok := range map[string]bool{a: false, a + "/x": false, of("b") + "/x": true, "s3://bucket/w/elsewhere": true} {
+		_, err := b.UpdateNamespaceProperties(ctx, system, "w", catalog.Namespace{"b"}, nil, map[string]string{"location": location})
+		if ok != (err == nil) {
+			t.Errorf("to %s: %v", location, err)
+		}
+	}
+}
+
+// A table around the warehouse's base, where an allowed location lets it lie, would close the warehouse to all others.
+func TestLocations_NoTableLiesAroundTheBase(t *testing.T) {
+	b := newBench(t)
+	w, err := b.store.FindWarehouse(ctx, "w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.ID, w.Name, w.Location = uuid.New(), "deep", "s3://deep/tenants/one/lake"
+	w.Storage.AllowedLocations = []string{"s3://deep/"}
+	if err := b.store.CreateWarehouse(ctx, w, catalog.Fact{ID: uuid.New()}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.CreateNamespace(ctx, system, "deep", catalog.Namespace{"a"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for location, ok := range map[string]bool{
+		"s3://deep/tenants/one/lake": false, "s3a://deep/tenants/one": false, "s3://deep/TENANTS": false,
+		"s3://deep/tenants/one/lak": true, "s3://deep/other": true,
+	} {
+		body := b.createBody("t" + location[len(location)-3:])
+		body.Location = location
+		_, err := b.CreateTable(ctx, system, catalog.CreateTableRequest{Warehouse: "deep", Namespace: catalog.Namespace{"a"}, Body: body})
+		if ok != (err == nil) || !ok && !fault.Is(err, fault.BadRequest) {
+			t.Errorf("%s: %v", location, err)
 		}
 	}
 }

@@ -134,7 +134,7 @@ func (s *Service) replayNamespace(
 	if o.Namespace == nil {
 		return nil, fault.New(fault.Internal, "the outcome that is kept of the creation of namespace %s has no id", ns)
 	}
-	record, err := newNamespace(*res.Warehouse, *o.Namespace, ns, properties)
+	record, err := newNamespace(res, *o.Namespace, ns, properties)
 	if err != nil {
 		return nil, err
 	}
