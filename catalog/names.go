@@ -86,7 +86,9 @@ func (s *Service) renameKind(ctx context.Context, c Caller, kind Kind, r RenameT
 	if err := r.To.Validate(); err != nil {
 		return err
 	}
-	return s.onceSilent(ctx, c, r.Warehouse, func() (*Outcome, error) { return nil, s.renameOnce(ctx, c, kind, r) })
+	return s.onceSilent(ctx, c, r.Warehouse, func() (*Outcome, error) {
+		return nil, s.retryRaces(ctx, func() error { return s.renameOnce(ctx, c, kind, r) })
+	})
 }
 
 func (s *Service) renameOnce(ctx context.Context, c Caller, kind Kind, r RenameTableRequest) error {
@@ -106,7 +108,7 @@ func (s *Service) renameOnce(ctx context.Context, c Caller, kind Kind, r RenameT
 	f := remember(s.fact(c, operation, r.From.String(), source.Warehouse.ID, renamed.ID), Outcome{})
 	f.Details = map[string]any{"to": r.To.String()}
 	err = s.Store.RenameTable(ctx, TableRename{
-		ID: renamed.ID, Kind: kind, TargetNamespaceID: target.Namespace.ID, Source: r.From, Target: r.To, Fact: f,
+		ID: renamed.ID, Kind: kind, From: renamed.place(), TargetNamespaceID: target.Namespace.ID, Source: r.From, Target: r.To, Fact: f,
 	})
 	if err != nil {
 		return fmt.Errorf("rename %s %s: %w", kind, r.From, err)

@@ -55,6 +55,9 @@ type TableRecord struct {
 	Version          int64
 }
 
+// place is where the table or view was when the record was read.
+func (r TableRecord) place() Place { return Place{r.NamespaceID, r.Ident.Name} }
+
 // Lookup says what a request is about. Namespace nil means the warehouse alone; Table "" the namespace alone. Table is
 // the name of a table or a view.
 type Lookup struct {

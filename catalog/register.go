@@ -320,7 +320,7 @@ func (s *Service) unregisterTable(ctx context.Context, c Caller, warehouse strin
 	f := remember(s.fact(c, "unregister-table", id.String(), res.Warehouse.ID, record.ID), tableOutcome(record))
 	f.Details = map[string]any{"metadata-location": record.MetadataLocation, "table-uuid": record.UUID.String()}
 	err = s.Store.DropTable(ctx, TableDrop{
-		ID: record.ID, Kind: KindTable, Ident: id, Unregistered: true, At: record.MetadataLocation, Fact: f,
+		ID: record.ID, Kind: KindTable, Ident: id, From: record.place(), Unregistered: true, At: record.MetadataLocation, Fact: f,
 	})
 	if err != nil {
 		return LoadedTable{}, fmt.Errorf("unregister table %s: %w", id, err)

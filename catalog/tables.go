@@ -62,7 +62,9 @@ type DropTableRequest struct {
 
 // DropTable takes a table out of its namespace. Its files stay.
 func (s *Service) DropTable(ctx context.Context, c Caller, r DropTableRequest) error {
-	return s.onceSilent(ctx, c, r.Warehouse, func() (*Outcome, error) { return nil, s.dropTable(ctx, c, r) })
+	return s.onceSilent(ctx, c, r.Warehouse, func() (*Outcome, error) {
+		return nil, s.retryRaces(ctx, func() error { return s.dropTable(ctx, c, r) })
+	})
 }
 
 func (s *Service) dropTable(ctx context.Context, c Caller, r DropTableRequest) error {
@@ -81,7 +83,7 @@ func (s *Service) dropTable(ctx context.Context, c Caller, r DropTableRequest) e
 	f.Details = map[string]any{
 		"purge-requested": r.Purge, "table-uuid": res.Table.UUID.String(), "metadata-location": res.Table.MetadataLocation,
 	}
-	drop := TableDrop{ID: res.Table.ID, Kind: KindTable, Ident: r.Ident, PurgeRequested: r.Purge, Fact: f}
+	drop := TableDrop{ID: res.Table.ID, Kind: KindTable, Ident: r.Ident, From: res.Table.place(), PurgeRequested: r.Purge, Fact: f}
 	if r.Purge {
 		drop.Purge = PurgeJob{ID: newID(), Delay: purgeDelay(*res.Warehouse)}
 		f.Details["purge-job"] = drop.Purge.ID.String()

@@ -160,7 +160,9 @@ func (s *Service) planReplace(ctx context.Context, c Caller, r ReplaceViewReques
 
 // DropView takes a view out of its namespace. Its metadata files stay, for who wants to register it again.
 func (s *Service) DropView(ctx context.Context, c Caller, warehouse string, id Identifier) error {
-	return s.onceSilent(ctx, c, warehouse, func() (*Outcome, error) { return nil, s.dropView(ctx, c, warehouse, id) })
+	return s.onceSilent(ctx, c, warehouse, func() (*Outcome, error) {
+		return nil, s.retryRaces(ctx, func() error { return s.dropView(ctx, c, warehouse, id) })
+	})
 }
 
 func (s *Service) dropView(ctx context.Context, c Caller, warehouse string, id Identifier) error {
@@ -170,7 +172,8 @@ func (s *Service) dropView(ctx context.Context, c Caller, warehouse string, id I
 	}
 	f := remember(s.fact(c, "drop-view", id.String(), res.Warehouse.ID, res.View.ID), Outcome{})
 	f.Details = map[string]any{"view-uuid": res.View.UUID.String()}
-	if err := s.Store.DropTable(ctx, TableDrop{ID: res.View.ID, Kind: KindView, Ident: id, Fact: f}); err != nil {
+	err = s.Store.DropTable(ctx, TableDrop{ID: res.View.ID, Kind: KindView, Ident: id, From: res.View.place(), Fact: f})
+	if err != nil {
 		return fmt.Errorf("drop view %s: %w", id, err)
 	}
 	return nil

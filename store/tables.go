@@ -63,6 +63,9 @@ JOIN tables ON tables.warehouse_id = namespaces.warehouse_id
 WHERE namespaces.id = @namespace AND tables.id = @id
 FOR KEY SHARE OF namespaces`
 
+// A table that was renamed since its name was looked up is not the one that was meant. No namespace: it is not asked.
+const stillThere = `(@from::uuid IS NULL OR tables.namespace_id = @from AND tables.name = @from_name)`
+
 const sqlTableExists = `SELECT EXISTS (SELECT 1 FROM tables WHERE id = @id AND kind = @kind)`
 
 const sqlFindName = `
@@ -76,7 +79,7 @@ const sqlRenameTable = `
 UPDATE tables
 SET namespace_id = @namespace, name = @name, name_key = CASE WHEN name_key IS NOT NULL THEN @name_key END, version = version + 1,
     updated_at = @at
-WHERE id = @id AND kind = @kind`
+WHERE id = @id AND kind = @kind AND ` + stillThere
 
 // RenameTable gives a table or a view another name, perhaps in another namespace of its warehouse. Its own name is no change.
 func (s *Store) RenameTable(ctx context.Context, r catalog.TableRename) error {
@@ -93,7 +96,7 @@ func (s *Store) RenameTable(ctx context.Context, r catalog.TableRename) error {
 func (s *Store) renameTable(ctx context.Context, r catalog.TableRename) error {
 	args := pgx.NamedArgs{
 		"id": r.ID, "kind": r.Kind, "namespace": r.TargetNamespaceID, "name": r.Target.Name, "name_key": fold(r.Target.Name),
-		"at": r.Fact.At,
+		"at": r.Fact.At, "from": nullable(r.From.NamespaceID), "from_name": storable(r.From.Name),
 	}
 	return s.InTx(ctx, func(tx pgx.Tx) error {
 		if err := lockRename(ctx, tx, r, args); err != nil {
@@ -105,6 +108,9 @@ func (s *Store) renameTable(ctx context.Context, r catalog.TableRename) error {
 		err := tx.QueryRow(ctx, sqlFindName, args).Scan(&holder, &kind, &name)
 		switch {
 		case err == nil && holder == r.ID && name == r.Target.Name:
+			if here := (catalog.Place{NamespaceID: r.TargetNamespaceID, Name: name}); r.From != (catalog.Place{}) && r.From != here {
+				return renamedMeanwhile(r.Kind, r.Source) // by somebody else, to the very same name
+			}
 			return writeOutcome(ctx, tx, r.Fact)
 		case err == nil && holder == r.ID: // spelled anew, in a warehouse that folds names
 		case err == nil:
@@ -117,10 +123,14 @@ func (s *Store) renameTable(ctx context.Context, r catalog.TableRename) error {
 			return err
 		}
 		if tag.RowsAffected() == 0 {
-			return r.Kind.Missing(r.Source)
+			return renamedMeanwhile(r.Kind, r.Source) // or dropped: who looks again learns which
 		}
 		return writeFact(ctx, tx, r.Fact)
 	})
+}
+
+func renamedMeanwhile(kind catalog.Kind, id catalog.Identifier) error {
+	return fault.New(fault.CommitRace, "%s %s was renamed or dropped meanwhile", kind, id)
 }
 
 func lockRename(ctx context.Context, tx pgx.Tx, r catalog.TableRename, args pgx.NamedArgs) error {
@@ -141,7 +151,7 @@ func lockRename(ctx context.Context, tx pgx.Tx, r catalog.TableRename, args pgx.
 
 const sqlDropTable = `
 WITH gone AS (
-    DELETE FROM tables WHERE id = @id AND kind = @kind AND (@at_location = '' OR metadata_location = @at_location)
+    DELETE FROM tables WHERE id = @id AND kind = @kind AND (@at_location = '' OR metadata_location = @at_location) AND ` + stillThere + `
     RETURNING id, warehouse_id, namespace_id, kind, name, name_key, table_uuid, location, metadata_location
 )
 INSERT INTO dropped_tables (id, warehouse_id, namespace_id, namespace, name, table_uuid, location, metadata_location,
@@ -162,6 +172,7 @@ func (s *Store) DropTable(ctx context.Context, d catalog.TableDrop) error {
 	args := pgx.NamedArgs{
 		"id": d.ID, "kind": d.Kind, "purge": d.PurgeRequested, "at": d.Fact.At, "unregistered": d.Unregistered,
 		"grace_seconds": placeGrace.Seconds(), "at_location": storable(d.At),
+		"from": nullable(d.From.NamespaceID), "from_name": storable(d.From.Name),
 	}
 	return s.InTx(ctx, func(tx pgx.Tx) error {
 		var location string
@@ -196,7 +207,7 @@ func whyNotDropped(ctx context.Context, tx pgx.Tx, d catalog.TableDrop, args pgx
 		return err
 	}
 	if exists {
-		return fault.New(fault.CommitRace, "%s %s was changed by another commit", d.Kind, d.Ident)
+		return fault.New(fault.CommitRace, "%s %s was changed by another commit, or renamed", d.Kind, d.Ident)
 	}
 	return d.Kind.Missing(d.Ident)
 }

@@ -86,6 +86,27 @@ var tablePromises = []promise{
 			b.refused(b.rename(made, a, "u"), fault.NoSuchTable, "Table does not exist: a.t")
 		})
 	}},
+	{"WhatWasRenamedIsNotTheOneThatWasMeant", func(b *bench) {
+		a, other := b.namespace("a"), b.namespace("b")
+		made := b.table(a, "t")
+		found := catalog.Place{NamespaceID: a.ID, Name: "t"}
+		rename := func(to catalog.NamespaceRecord, name string, from catalog.Place) error {
+			r := b.renaming(made, to, name)
+			r.From = from
+			return b.store.RenameTable(b.Context(), r)
+		}
+		b.must(rename(a, "u", found))
+		b.leavesNoTrace(func() {
+			for _, name := range []string{"u", "v", "t"} {
+				b.refused(rename(a, name, found), fault.CommitRace, "")
+			}
+			b.refused(b.tryDropWith(made, catalog.TableDrop{From: found}), fault.CommitRace, "")
+		})
+		b.must(rename(other, "u", catalog.Place{NamespaceID: a.ID, Name: "u"}))
+		b.refused(b.tryDropWith(made, catalog.TableDrop{From: catalog.Place{NamespaceID: a.ID, Name: "u"}}), fault.CommitRace, "")
+		b.must(b.tryDropWith(made, catalog.TableDrop{From: catalog.Place{NamespaceID: other.ID, Name: "u"}}))
+		b.refused(b.tryDropWith(made, catalog.TableDrop{From: catalog.Place{NamespaceID: other.ID, Name: "u"}}), fault.NoSuchTable, "")
+	}},
 	{"RenameStaysInItsWarehouse", func(b *bench) {
 		made := b.table(b.namespace("a"), "t")
 		b.warehouse = b.addWarehouse("other", "s3://other/base")
@@ -113,12 +134,16 @@ var tablePromises = []promise{
 }
 
 func (b *bench) rename(r catalog.TableRecord, to catalog.NamespaceRecord, name string) error {
+	return b.store.RenameTable(b.Context(), b.renaming(r, to, name))
+}
+
+func (b *bench) renaming(r catalog.TableRecord, to catalog.NamespaceRecord, name string) catalog.TableRename {
 	f := b.fact("rename-table", r.Ident.String())
 	f.Securable = r.ID
-	return b.store.RenameTable(b.Context(), catalog.TableRename{
+	return catalog.TableRename{
 		ID: r.ID, Kind: r.Kind, TargetNamespaceID: to.ID, Source: r.Ident,
 		Target: catalog.Identifier{Namespace: to.Levels, Name: name}, Fact: f,
-	})
+	}
 }
 
 func (b *bench) wantTable(got *catalog.TableRecord, want catalog.TableRecord) {

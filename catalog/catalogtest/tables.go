@@ -60,6 +60,9 @@ func (s *Store) RenameTable(ctx context.Context, r catalog.TableRename) error {
 		if !ok || t.Kind != r.Kind {
 			return r.Kind.Missing(r.Source)
 		}
+		if err := stillAt(t, r.From); err != nil {
+			return err
+		}
 		if unstorable(r.Target.Name) {
 			return badText()
 		}
@@ -82,12 +85,23 @@ func (s *Store) RenameTable(ctx context.Context, r catalog.TableRename) error {
 	})
 }
 
+// stillAt refuses a table that was renamed since it was found.
+func stillAt(t tableRow, from catalog.Place) error {
+	if from == (catalog.Place{}) || from == (catalog.Place{NamespaceID: t.NamespaceID, Name: t.Ident.Name}) {
+		return nil
+	}
+	return fault.New(fault.CommitRace, "%s %s was renamed meanwhile", t.Kind, from.Name)
+}
+
 // DropTable takes a table's name away; its location stays reserved.
 func (s *Store) DropTable(ctx context.Context, d catalog.TableDrop) error {
 	return s.tx(ctx, "DropTable", func(st *state) error {
 		t, ok := st.tables[d.ID]
 		if !ok || t.Kind != d.Kind {
 			return d.Kind.Missing(d.Ident)
+		}
+		if err := stillAt(t, d.From); err != nil {
+			return err
 		}
 		if d.At != "" && d.At != t.MetadataLocation {
 			return fault.New(fault.CommitRace, "%s %s was changed by another commit", d.Kind, d.Ident)
