@@ -104,9 +104,9 @@ func (a *admission) take(ctx context.Context, principal uuid.UUID, c claim) erro
 	own.users++
 	a.mu.Unlock()
 	ours, all, n := a.of(own, c)
-	err := ours.Acquire(ctx, n)
+	err := acquire(ctx, ours, n)
 	if err == nil {
-		if err = all.Acquire(ctx, n); err != nil {
+		if err = acquire(ctx, all, n); err != nil {
 			ours.Release(n)
 		}
 	}
@@ -115,6 +115,14 @@ func (a *admission) take(ctx context.Context, principal uuid.UUID, c claim) erro
 		return fault.Wrap(fault.Busy, err, "the server is busy with other large requests; nothing was changed, try again")
 	}
 	return nil
+}
+
+// acquire takes what is free at once, however little time is left, and waits for the rest.
+func acquire(ctx context.Context, of *semaphore.Weighted, n int64) error {
+	if of.TryAcquire(n) {
+		return nil
+	}
+	return of.Acquire(ctx, n)
 }
 
 // of gives what a claim is taken from: the principal's and everybody's.

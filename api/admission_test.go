@@ -29,7 +29,7 @@ func TestServer_LargeBodiesInFlightAreBounded(t *testing.T) {
 	})
 	row.BodyBytesMax = BodyBytesCommit
 	ts := newTestServer(t, row)
-	ts.admission.wait = time.Millisecond
+	ts.admission.wait = 0 // whoever would have to wait is refused
 	send := func(body io.Reader, length int64, hold string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest("POST", "/x", body)
 		r.ContentLength = length
@@ -63,7 +63,6 @@ func TestServer_LargeBodiesInFlightAreBounded(t *testing.T) {
 	if status := <-first; status != 204 {
 		t.Errorf("the largest: %d", status)
 	}
-	ts.admission.wait = bodyWaitMax                                                               // a millisecond may be over before the semaphore is asked
 	for _, length := range []int64{-1, BodyBytesCommit, BodyBytesCommit + 1, bodyBytesFree + 1} { // each gives back what it took
 		if w := send(strings.NewReader(large), length, ""); w.Code != 204 {
 			t.Errorf("of length %d, alone: %d %s", length, w.Code, w.Body)
@@ -102,7 +101,7 @@ func (d *deadlines) SetReadDeadline(at time.Time) error {
 // Whoever sends large bodies slowly holds up himself, not others.
 func TestAdmission_OneDoesNotHoldUpOthers(t *testing.T) {
 	a := newAdmission()
-	a.wait = time.Millisecond
+	a.wait = 0
 	one, two, three := uuid.New(), uuid.New(), uuid.New()
 	take := func(who uuid.UUID, bytes int64) bool {
 		err := a.take(t.Context(), who, claim{bytes: bytes})
@@ -135,7 +134,7 @@ func TestAdmission_OneDoesNotHoldUpOthers(t *testing.T) {
 // A body of unknown length counts for what has come of it.
 func TestAdmission_UnknownLengthCountsAsItComes(t *testing.T) {
 	a := newAdmission()
-	a.wait = time.Millisecond
+	a.wait = 0
 	body := &countedBody{
 		ReadCloser: io.NopCloser(strings.NewReader(strings.Repeat("x", 3*bodyBytesStep))), admission: a, ctx: t.Context(),
 		w: httptest.NewRecorder(), limit: BodyBytesCommit,

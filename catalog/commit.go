@@ -298,7 +298,7 @@ func (s *Service) writeAndMove(ctx context.Context, w Warehouse, work []pending,
 	if err := s.checkPlaces(ctx, w, work); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.writeDeadline)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitAfterWriteMax)
 	defer cancel()
 	if err := s.writeFiles(ctx, w, work); err != nil {
 		return err

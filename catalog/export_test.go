@@ -1,10 +1,5 @@
 package catalog
 
-import "time"
-
-// SetWriteDeadline shortens what a commit may take once its metadata file is being written.
-func (s *Service) SetWriteDeadline(d time.Duration) { s.writeDeadline = d }
-
 // SetTransactionBytes shortens what a transaction may hold, for tests of what happens then.
 func (s *Service) SetTransactionBytes(n int64) { s.transactionBytes = n }
 

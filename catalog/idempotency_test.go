@@ -75,39 +75,42 @@ func TestField_C173_ReplaysVendAfresh(t *testing.T) {
 // the commit is there once.
 func TestIdempotency_RepeatAfterAnUnknownOutcome(t *testing.T) {
 	for _, applied := range []bool{true, false} {
-		b := newBench(t)
-		table := b.mustCreate("t")
-		b.SetWriteDeadline(50 * time.Millisecond)
-		b.store.Inject(func(method string, _ int) (f catalogtest.Failure) {
-			switch method {
-			case "CommitPointers":
-				f = catalogtest.Failure{Err: catalogtest.Unknown(), Applied: applied}
-			case "CommitLanded":
-				f.Err = fault.New(fault.Busy, "away")
-			}
-			return f
-		})
-		caller, change := withKey(system), b.appendTo(table, 1)
-		err := b.commitAs(caller, "t", change)
-		if applied && err != nil { // the key was found before the answer was given
-			t.Errorf("a commit that landed with its key: %v", err)
+		synctest.Test(t, func(t *testing.T) { repeatedAfterUnknown(t, applied) })
+	}
+}
+
+func repeatedAfterUnknown(t *testing.T, applied bool) {
+	b := newBench(t)
+	table := b.mustCreate("t")
+	b.store.Inject(func(method string, _ int) (f catalogtest.Failure) {
+		switch method {
+		case "CommitPointers":
+			f = catalogtest.Failure{Err: catalogtest.Unknown(), Applied: applied}
+		case "CommitLanded":
+			f.Err = fault.New(fault.Busy, "away")
 		}
-		if !applied {
-			wantKind(t, err, fault.CommitUnknown)
-		}
-		b.store.Inject(nil)
-		if err := b.commitAs(caller, "t", change); err != nil {
-			t.Errorf("applied %v: the repeat: %v", applied, err)
-		}
-		if err := b.commitAs(system, "t", b.properties(`"later":"1"`)); err != nil {
-			t.Fatal(err)
-		}
-		if err := b.commitAs(caller, "t", change); err != nil {
-			t.Errorf("applied %v: the later repeat: %v", applied, err)
-		}
-		if d := b.load("t").Document; d.SnapshotCount() != 1 || d.Properties()["later"] != "1" {
-			t.Errorf("applied %v: %d snapshots, %v", applied, d.SnapshotCount(), d.Properties())
-		}
+		return f
+	})
+	caller, change := withKey(system), b.appendTo(table, 1)
+	err := b.commitAs(caller, "t", change)
+	if applied && err != nil { // the key was found before the answer was given
+		t.Errorf("a commit that landed with its key: %v", err)
+	}
+	if !applied {
+		wantKind(t, err, fault.CommitUnknown)
+	}
+	b.store.Inject(nil)
+	if err := b.commitAs(caller, "t", change); err != nil {
+		t.Errorf("applied %v: the repeat: %v", applied, err)
+	}
+	if err := b.commitAs(system, "t", b.properties(`"later":"1"`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.commitAs(caller, "t", change); err != nil {
+		t.Errorf("applied %v: the later repeat: %v", applied, err)
+	}
+	if d := b.load("t").Document; d.SnapshotCount() != 1 || d.Properties()["later"] != "1" {
+		t.Errorf("applied %v: %d snapshots, %v", applied, d.SnapshotCount(), d.Properties())
 	}
 }
 

@@ -25,8 +25,6 @@ type Service struct {
 	// reports counts clients' reports: each so many sweep old ones away.
 	reports atomic.Int64
 	repeats *repeats
-	// writeDeadline is commitAfterWriteMax but for tests of what happens when it passes.
-	writeDeadline time.Duration
 	// parallelTables is how many tables of a transaction are worked on at a time.
 	parallelTables int
 	// transactionBytes is transactionBytesMax but for tests of what happens when it is passed.
@@ -77,7 +75,7 @@ func New(c Config) *Service {
 	return &Service{
 		Store: c.Store, Admin: c.Admin, Metadata: c.Metadata, Providers: c.Providers, Secrets: c.Secrets,
 		Now: c.Now, Log: c.Log,
-		cache: newMetadataCache(c.MetadataCacheBytes), turns: newTurns(), registers: newRegisters(), repeats: newRepeats(), writeDeadline: commitAfterWriteMax,
+		cache: newMetadataCache(c.MetadataCacheBytes), turns: newTurns(), registers: newRegisters(), repeats: newRepeats(),
 		transactionBytes: transactionBytesMax, parallelTables: c.ParallelTables,
 	}
 }

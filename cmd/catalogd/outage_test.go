@@ -45,17 +45,22 @@ func (g *gate) accept() {
 		if err != nil {
 			return
 		}
-		g.mu.Lock()
-		closed := g.closed
-		g.mu.Unlock()
 		out, err := net.Dial("tcp", g.target)
-		if closed || err != nil {
+		if err != nil {
 			in.Close()
 			continue
 		}
 		g.mu.Lock()
-		g.conns[in], g.conns[out] = struct{}{}, struct{}{}
+		closed := g.closed // asked where the connection is noted: it may have been shut meanwhile
+		if !closed {
+			g.conns[in], g.conns[out] = struct{}{}, struct{}{}
+		}
 		g.mu.Unlock()
+		if closed {
+			in.Close()
+			out.Close()
+			continue
+		}
 		pipe := func(to, from net.Conn) {
 			_, _ = io.Copy(to, from)
 			to.Close()
