@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -37,6 +38,9 @@ func (s *Service) resolve(ctx context.Context, c Caller, l Lookup) (Resolution, 
 	return res, nil
 }
 
+// denialMax bounds the recording of a refusal.
+const denialMax = 5 * time.Second
+
 // need is one right that an operation wants.
 type need struct {
 	operation string
@@ -54,8 +58,10 @@ func (s *Service) require(ctx context.Context, c Caller, res Resolution, path []
 }
 
 func (s *Service) refuse(ctx context.Context, c Caller, n need, d authz.Decision) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), denialMax) // who leaves at once is recorded all the same
+	defer cancel()
 	denial := Denial{At: s.Now(), Caller: c, Operation: n.operation, Subject: n.subject, Reason: d.Reason}
-	if err := s.Store.RecordDenial(context.WithoutCancel(ctx), denial); err != nil {
+	if err := s.Store.RecordDenial(ctx, denial); err != nil {
 		s.Log.Error("a denial could not be recorded", "operation", n.operation, "principal", c.Principal.Name, "cause", err)
 	}
 	where := "on it or on what it lies in"

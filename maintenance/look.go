@@ -30,7 +30,9 @@ func (w *Worker) lookAtDue(ctx context.Context, did *Did) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		claims, err := w.env.store.ClaimLooks(ctx, 1)
+		asked, done := context.WithTimeout(ctx, claimMax)
+		claims, err := w.env.store.ClaimLooks(asked, 1)
+		done()
 		if err != nil {
 			return err
 		}

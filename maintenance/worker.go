@@ -55,6 +55,7 @@ const (
 	failedLookDelay  = 5 * time.Minute  // before an automatic job is tried again after one failed for good
 	refusedLookDelay = time.Hour        // after one found that the files cannot be rewritten
 	releaseMax       = 10 * time.Second // for giving a job back when the worker ends
+	claimMax         = 30 * time.Second // for asking for work: a database that fell silent must not keep the worker for good
 	errorDelayMax    = 30 * time.Second // between polls while the database does not answer
 	settlesMax       = 2                // claims that only clear away; after them a job is ended unseen
 )
@@ -215,7 +216,9 @@ func (w *Worker) takeJob(ctx context.Context) (busy bool, err error) {
 // doJob claims one job at most and works on it. nil: there is none.
 func (w *Worker) doJob(ctx context.Context) (*Job, error) {
 	w.keepHouse(ctx)
-	claim, err := w.env.store.ClaimJob(ctx, w.config.Name)
+	call, cancel := context.WithTimeout(ctx, claimMax)
+	claim, err := w.env.store.ClaimJob(call, w.config.Name)
+	cancel()
 	if err != nil || claim == nil {
 		return nil, err
 	}

@@ -195,6 +195,7 @@ WHERE table_id = @table`
 
 // FinishLook keeps what a look found.
 func (s *Store) FinishLook(ctx context.Context, tableID uuid.UUID, r maintenance.LookResult) error {
+	r.Report.Reason.Message = storable(r.Report.Reason.Message) // which quotes what clients wrote
 	report, err := json.Marshal(r.Report)
 	if err != nil {
 		return fmt.Errorf("encode a report: %w", err)

@@ -261,15 +261,32 @@ ON CONFLICT (table_id) DO UPDATE SET layout = EXCLUDED.layout, updated_at = EXCL
 const sqlLookAfter = `
 UPDATE table_maintenance SET look_after = now() + @after::interval WHERE table_id = @table`
 
+// encodeLayout writes a layout as JSON that a jsonb column takes: names of columns may hold what it does not.
+func encodeLayout(l *maintenance.LayoutRecord) ([]byte, error) {
+	if l != nil {
+		kept := *l
+		kept.Columns = make([]string, len(l.Columns))
+		for i, name := range l.Columns {
+			kept.Columns[i] = storable(name)
+		}
+		l = &kept
+	}
+	text, err := json.Marshal(l)
+	if err != nil {
+		return nil, fmt.Errorf("encode a layout: %w", err)
+	}
+	return text, nil
+}
+
 // FinishJob ends a job.
 func (s *Store) FinishJob(ctx context.Context, l maintenance.Lease, f maintenance.Finish) error {
 	outcome, err := json.Marshal(f.Outcome)
 	if err != nil {
 		return fmt.Errorf("encode an outcome: %w", err)
 	}
-	layout, err := json.Marshal(f.Layout)
+	layout, err := encodeLayout(f.Layout)
 	if err != nil {
-		return fmt.Errorf("encode a layout: %w", err)
+		return err
 	}
 	return s.InTx(ctx, func(tx pgx.Tx) error {
 		var table uuid.UUID

@@ -367,3 +367,25 @@ func TestLooks_AreNotLost(t *testing.T) {
 		t.Fatal("a table that is gone was looked at")
 	}
 }
+
+// Reasons quote what clients wrote, and columns may have any name: neither keeps a look or a job from ending.
+func TestLooksAndJobs_EndWithAnyText(t *testing.T) {
+	b := newJobBench(t)
+	b.enqueue(b.table, maintenance.OnDemand)
+	job := b.mustClaim("w")
+	err := b.store.FinishJob(t.Context(), job.Lease(), maintenance.Finish{
+		State: maintenance.Succeeded, Reason: maintenance.Reason{Code: "x", Message: "a\x00b\xff"},
+		Layout: &maintenance.LayoutRecord{Columns: []string{"a\x00b", "c"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := b.store.LoadTableState(t.Context(), b.table.ID)
+	if err != nil || !slices.Equal(state.Layout.Columns, []string{"a\uFFFDb", "c"}) {
+		t.Errorf("%v: %q", err, state.Layout.Columns)
+	}
+	err = b.store.FinishLook(t.Context(), b.table.ID, maintenance.LookResult{Report: maintenance.LookReport{Reason: maintenance.Reason{Code: "x", Message: "a\x00b\xff"}}})
+	if err != nil {
+		t.Error(err)
+	}
+}

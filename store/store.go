@@ -30,6 +30,7 @@ const (
 	// that the service gives a commit.
 	idleInTxMillisMax = "20000"
 	connectTimeoutMax = 10 * time.Second
+	rollbackMax       = 5 * time.Second
 	connectionLifeMax = time.Hour // so that a failover or a new pooler is noticed
 	connectionIdleMax = 10 * time.Minute
 	schemaName        = "catalogd"
@@ -145,8 +146,11 @@ func (s *Store) runTx(ctx context.Context, fn func(tx pgx.Tx) error) (err error)
 	committed := false
 	defer func() {
 		if !committed {
-			// The cause is err; a failing rollback closes the connection, which rolls back as well.
-			_ = tx.Rollback(context.WithoutCancel(ctx))
+			// The cause is err; a failing rollback closes the connection, which rolls back as well. It must not wait for a
+			// database that fell silent: the request's time bounds it no more.
+			undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackMax)
+			defer cancel()
+			_ = tx.Rollback(undo)
 		}
 	}()
 	if err := fn(tx); err != nil {
