@@ -113,7 +113,9 @@ type CreateViewRequest struct {
 
 // DecodeCreateView reads the body of a createView call. What is malformed is a fault.BadRequest, too long a list a
 // fault.TooLarge.
-func DecodeCreateView(body []byte) (CreateViewRequest, error) { return decodeBody(body, decodeCreateView) }
+func DecodeCreateView(body []byte) (CreateViewRequest, error) {
+	return decodeBody(body, decodeCreateView)
+}
 
 func decodeCreateView(o object) (r CreateViewRequest, err error) {
 	if r.Creation, err = decodeCreation(o); err != nil {
