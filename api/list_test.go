@@ -1,12 +1,13 @@
 package api
 
 import (
-	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -22,144 +23,208 @@ import (
 	"catalogd/catalog"
 )
 
-// listOf is a list whose items are the indexes of names; more than is held at a time is never asked of it.
-func listOf(t interface{ Errorf(string, ...any) }, names []string) ListSource[int] {
-	return ListSource[int]{
-		Read: func(_ context.Context, p catalog.Page) ([]int, error) {
-			if p.Limit < 1 || p.Limit > listItemsHeld+1 {
-				t.Errorf("asked for %d items at a time", p.Limit)
-			}
+// listPiece is how many names the lists of these tests give at a time.
+const listPiece = 1000
+
+// listOf is a list of names, each behind its number, so that they are in order.
+func listOf(names []string) ListSource {
+	return ListSource{
+		Read: func(_ context.Context, p catalog.Page, each catalog.EachNames) error {
 			first := 0
 			if p.After != "" {
-				last, err := strconv.Atoi(p.After)
-				if err != nil {
-					return nil, err
+				first = numberOf(p.After) + 1
+			}
+			end := len(names)
+			if p.Limit > 0 {
+				end = min(end, first+p.Limit)
+			}
+			for ; first < end; first += listPiece {
+				var piece []string
+				for i := first; i < min(end, first+listPiece); i++ {
+					piece = append(piece, numbered(i, names[i]))
 				}
-				first = last + 1
+				if !each(nil, piece) {
+					return nil
+				}
 			}
-			items := make([]int, 0, p.Limit)
-			for i := first; i < len(names) && len(items) < p.Limit; i++ {
-				items = append(items, i)
-			}
-			return items, nil
+			return nil
 		},
-		Name:   func(i int) string { return fmt.Sprintf("%09d", i) },
-		Append: func(dst []byte, i int) []byte { return AppendJSON(dst, names[i]) },
+		Around: func(catalog.Namespace) (head, tail string) { return "", "" },
 	}
 }
 
-// What is streamed is what the encoder would have made, at every length around the chunk's and for every text.
+func numbered(i int, name string) string { return fmt.Sprintf("%09d%s", i, name) }
+
+func numberOf(name string) int {
+	i, err := strconv.Atoi(name[:9])
+	if err != nil {
+		panic(err)
+	}
+	return i
+}
+
+// The answer is what the encoder would have made, at every length around those at which it is packed and goes out in
+// parts, and for every text.
 func TestJSONList_IsTheEncodersAnswer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOfN(rapid.String(), 0, 20).Draw(t, "names")
-		repeat := rapid.SampledFrom([]int{1, 1, 400, 3000}).Draw(t, "repeat")
-		names = slices.Repeat(names, repeat)
-		packed := rapid.Bool().Draw(t, "packed")
+		names = slices.Repeat(names, rapid.SampledFrom([]int{1, 1, 400, 3000}).Draw(t, "repeat"))
+		for i, name := range names {
+			names[i] = strings.ReplaceAll(strings.ToValidUTF8(name, "\ufffd"), "\x00", "0") // which no token holds
+		}
 		var paging Paging
 		if rapid.Bool().Draw(t, "paged") {
-			paging.Items = rapid.SampledFrom([]int{1, 7, 400, listItemsHeld, listItemsHeld + 1, 2 * listItemsHeld}).Draw(t, "items")
+			paging.Items = rapid.SampledFrom([]int{1, 7, 400, listPiece, listPiece + 1, 2 * listPiece}).Draw(t, "items")
 			paging.After = rapid.SampledFrom([]string{"", "000000000", "000000399"}).Draw(t, "after")
 		}
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		if packed {
+		if rapid.Bool().Draw(t, "packed") {
 			r.Header.Set("Accept-Encoding", "gzip")
 		}
 		w := httptest.NewRecorder()
-		source := listOf(t, names)
-		if err := JSONList(w, r, "identifiers", paging, source); err != nil {
+		if err := JSONList(w, r, "identifiers", paging, listOf(names)); err != nil {
 			t.Fatal(err)
 		}
-		body := io.Reader(w.Body)
-		if w.Header().Get("Content-Encoding") == "gzip" {
-			unpacker, err := gzip.NewReader(body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			body = unpacker
-		}
-		var got struct {
-			Identifiers []string `json:"identifiers"`
-			Next        *string  `json:"next-page-token"`
-		}
-		if err := json.NewDecoder(body).Decode(&got); err != nil {
-			t.Fatal(err)
-		}
-		if paging.After != "" {
-			first, _ := strconv.Atoi(paging.After)
-			names = names[min(len(names), first+1):]
-		}
-		more := paging.Items > 0 && len(names) > paging.Items
-		if more {
-			names = names[:paging.Items]
-		}
-		want := make([]string, len(names))
-		for i, name := range names {
-			want[i] = strings.ToValidUTF8(name, "\ufffd")
-		}
-		if got.Identifiers == nil || !slices.Equal(got.Identifiers, want) || (got.Next != nil) != more || w.Code != 200 {
-			t.Errorf("%d of %d elements, next %v, status %d", len(got.Identifiers), len(want), got.Next, w.Code)
-		}
-		if more {
-			last, err := decodePageToken(*got.Next)
-			if at, _ := strconv.Atoi(last); err != nil || source.Name(at) != last {
-				t.Errorf("the token %s leads behind %q, %v", *got.Next, last, err)
-			}
-		}
+		checkList(t, w, names, paging)
 	})
 }
 
-// What cannot be read at the beginning is answered; in the middle, the answer is cut and does not look whole.
-func TestJSONList_ErrorsInTheMiddleCutTheAnswer(t *testing.T) {
-	names := slices.Repeat([]string{"table_with_a_name_of_some_length"}, 3*listItemsHeld)
-	lost := errors.New("the database went away")
+// checkList wants the names of a page, numbered, and the token of the next one.
+func checkList(t interface {
+	Fatal(...any)
+	Errorf(string, ...any)
+}, w *httptest.ResponseRecorder, names []string, paging Paging) {
+	got, err := decodeList(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, end := 0, len(names)
+	if paging.After != "" {
+		first = min(end, numberOf(paging.After)+1)
+	}
+	more := paging.Items > 0 && end-first > paging.Items
+	if more {
+		end = first + paging.Items
+	}
+	want := make([]string, 0, end-first)
+	for i := first; i < end; i++ {
+		want = append(want, numbered(i, names[i]))
+	}
+	if got.Identifiers == nil || !slices.Equal(got.Identifiers, want) || (got.Next != nil) != more || w.Code != 200 {
+		t.Errorf("%d of %d names, next %v, status %d", len(got.Identifiers), len(want), got.Next, w.Code)
+	}
+	if more {
+		if last, err := decodePageToken(*got.Next); err != nil || last != want[len(want)-1] {
+			t.Errorf("the token %s leads behind %q, %v", *got.Next, last, err)
+		}
+	}
+}
+
+type decodedList struct {
+	Identifiers []string `json:"identifiers"`
+	Next        *string  `json:"next-page-token"`
+}
+
+// decodeList decodes an answer, whose length must be as it says.
+func decodeList(w *httptest.ResponseRecorder) (list decodedList, err error) {
+	if said := w.Header().Get("Content-Length"); said != "" && said != strconv.Itoa(w.Body.Len()) {
+		return list, fmt.Errorf("%d bytes, said were %s", w.Body.Len(), said)
+	}
+	body := io.Reader(w.Body)
+	if w.Header().Get("Content-Encoding") == "gzip" {
+		if body, err = gzip.NewReader(body); err != nil {
+			return list, err
+		}
+	}
+	raw, err := io.ReadAll(body)
+	if err != nil {
+		return list, err
+	}
+	return list, json.Unmarshal(raw, &list)
+}
+
+// manyRandom are names that can hardly be packed, more than one part of an answer holds.
+func manyRandom() []string {
+	random := rand.NewChaCha8([32]byte{1})
+	names := make([]string, 3*listPackedBytesMax/200)
+	for i := range names {
+		raw := make([]byte, 300)
+		_, _ = random.Read(raw)
+		names[i] = base64.RawURLEncoding.EncodeToString(raw)
+	}
+	return names
+}
+
+// What cannot be read is answered. Only of a list in parts, some are out by then: it is cut and does not look whole.
+func TestJSONList_Errors(t *testing.T) {
+	names, lost := manyRandom(), errors.New("the database went away")
 	for _, encoding := range []string{"identity", "gzip"} {
-		for good := range 4 {
-			calls, source := 0, listOf(t, names)
+		for part := range 3 {
+			reads, source := 0, listOf(names)
 			read := source.Read
-			source.Read = func(ctx context.Context, p catalog.Page) ([]int, error) {
-				if calls++; calls > good {
-					return nil, lost
+			source.Read = func(ctx context.Context, p catalog.Page, each catalog.EachNames) error {
+				reads++
+				pieces := 0
+				err := read(ctx, p, func(below catalog.Namespace, names []string) bool {
+					pieces++
+					return (reads <= part || pieces == 1) && each(below, names)
+				})
+				if reads > part {
+					return lost
 				}
-				return read(ctx, p)
+				return err
 			}
 			r := httptest.NewRequest(http.MethodGet, "/", nil)
 			r.Header.Set("Accept-Encoding", encoding)
 			w := httptest.NewRecorder()
 			rec := &recorder{ResponseWriter: w, begun: time.Now()}
 			err := JSONList(rec, r, "identifiers", Paging{}, source)
-			if good == 3 {
-				if err != nil {
-					t.Errorf("whole: %v", err)
-				}
-				continue
+			if !errors.Is(err, lost) || (rec.status != 0) != (part > 0) || (w.Body.Len() > 0) != (part > 0) {
+				t.Errorf("%s, part %d: %v, status %d", encoding, part, err, rec.status)
 			}
-			if !errors.Is(err, lost) || (rec.status != 0) != (good > 0) {
-				t.Errorf("%s, after %d pages: %v, status %d", encoding, good, err, rec.status)
+			if list, err := decodeList(w); err == nil {
+				t.Errorf("%s, part %d: looks whole, %d names", encoding, part, len(list.Identifiers))
 			}
-			body := io.Reader(w.Body)
-			if w.Header().Get("Content-Encoding") == "gzip" {
-				if body, err = gzip.NewReader(body); err != nil {
-					t.Fatal(err)
-				}
+		}
+	}
+}
+
+// A list that is too long to be held goes out in parts, each read behind the one before.
+func TestJSONList_Parts(t *testing.T) {
+	names := manyRandom()
+	for _, encoding := range []string{"identity", "gzip"} {
+		for _, paging := range []Paging{{}, {Items: len(names) - 1}, {Items: len(names)}} {
+			reads, source := 0, listOf(names)
+			read := source.Read
+			source.Read = func(ctx context.Context, p catalog.Page, each catalog.EachNames) error {
+				reads++
+				return read(ctx, p, each)
 			}
-			if text, err := io.ReadAll(body); encoding == "gzip" && good > 0 && err == nil || bytes.HasSuffix(text, []byte("}")) {
-				t.Errorf("%s, after %d pages: looks whole, %d bytes, %v", encoding, good, len(text), err)
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r.Header.Set("Accept-Encoding", encoding)
+			w := httptest.NewRecorder()
+			if err := JSONList(w, r, "identifiers", paging, source); err != nil {
+				t.Fatal(err)
 			}
+			if reads < 3 {
+				t.Errorf("%d reads", reads)
+			}
+			checkList(t, w, names, paging)
 		}
 	}
 }
 
 // A client that has gone ends the reading of the list.
 func TestJSONList_NobodyThere(t *testing.T) {
-	names, calls := slices.Repeat([]string{"table_with_a_name_of_some_length"}, 10*listItemsHeld), 0
-	source := listOf(t, names)
+	names, reads := manyRandom(), 0
+	source := listOf(names)
 	read := source.Read
-	source.Read = func(ctx context.Context, p catalog.Page) ([]int, error) {
-		calls++
-		return read(ctx, p)
+	source.Read = func(ctx context.Context, p catalog.Page, each catalog.EachNames) error {
+		reads++
+		return read(ctx, p, each)
 	}
-	if err := JSONList(gone{http.Header{}}, httptest.NewRequest(http.MethodGet, "/", nil), "identifiers", Paging{}, source); err != nil || calls != 1 {
-		t.Errorf("%v after %d reads", err, calls)
+	if err := JSONList(gone{http.Header{}}, httptest.NewRequest(http.MethodGet, "/", nil), "identifiers", Paging{}, source); err != nil || reads != 1 {
+		t.Errorf("%v after %d reads", err, reads)
 	}
 }
 
@@ -236,26 +301,24 @@ func heldBytes() uint64 {
 	return m.HeapAlloc
 }
 
-// A namespace of 100,000 tables, for a client that cannot page: while the answer of 6 MB goes out, a small buffer is
-// held, and some thousand names.
+// A namespace of 100,000 tables, for a client that cannot page: while the answer of 6 MB goes out, it is held packed and
+// in no other form.
 func TestField_C049_LongListsTakeNoMemory(t *testing.T) {
 	names := make([]string, 100_000)
 	for i := range names {
-		names[i] = fmt.Sprintf("table_with_a_name_of_some_length_%06d", i)
+		names[i] = "_table_with_a_name_of_some_length"
 	}
 	for encoding, wanted := range map[string]int{"identity": 6_000_000, "gzip": 200_000} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("Accept-Encoding", encoding)
-		source := listOf(t, names)
-		source.Append = func(dst []byte, i int) []byte {
-			return append(AppendJSON(append(dst, `{"namespace":["a"],"name":`...), names[i]), '}')
-		}
+		source := listOf(names)
+		source.Around = func(catalog.Namespace) (head, tail string) { return `{"namespace":["a"],"name":`, "}" }
 		w := &nowhere{header: http.Header{}, lookAt: wanted / 2}
 		before := heldBytes()
 		if err := JSONList(w, r, "identifiers", Paging{}, source); err != nil {
 			t.Fatal(err)
 		}
-		if w.held > before+256<<10 {
+		if w.held > before+768<<10 {
 			t.Errorf("%s: %d bytes of memory in the middle of an answer of %d", encoding, w.held-before, w.bytes)
 		}
 		if w.bytes < wanted {

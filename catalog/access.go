@@ -23,6 +23,11 @@ func (s *Service) resolve(ctx context.Context, c Caller, l Lookup) (Resolution, 
 	if err != nil {
 		return Resolution{}, fmt.Errorf("resolve %s %s.%s: %w", l.Warehouse, l.Namespace, l.Table, err)
 	}
+	return c.settle(l, res)
+}
+
+// settle gives a resolution with what the server itself may do, or refuses it as resolve does.
+func (c Caller) settle(l Lookup, res Resolution) (Resolution, error) {
 	if c.Principal.Kind == auth.System {
 		res.Known = true
 		res.Grants = append(res.Grants, authz.Grant{
@@ -91,13 +96,18 @@ func (s *Service) resolveNamespace(ctx context.Context, c Caller, warehouse stri
 	if err != nil {
 		return res, err
 	}
+	return res, s.namespaceIn(ctx, c, res, ns, n)
+}
+
+// namespaceIn requires a right on the namespace that a resolution was asked for.
+func (s *Service) namespaceIn(ctx context.Context, c Caller, res Resolution, ns Namespace, n need) error {
 	if res.Namespace != nil {
-		return res, s.require(ctx, c, res, res.Path(), n)
+		return s.require(ctx, c, res, res.Path(), n)
 	}
 	if allowed(res, res.Path(), n.wanted) || allowed(res, res.Path(), authz.NamespaceList) {
-		return res, fault.New(fault.NoSuchNamespace, "Namespace does not exist: %s", ns)
+		return fault.New(fault.NoSuchNamespace, "Namespace does not exist: %s", ns)
 	}
-	return res, s.refuse(ctx, c, n, authz.Decide(res.Grants, res.Path(), n.wanted))
+	return s.refuse(ctx, c, n, authz.Decide(res.Grants, res.Path(), n.wanted))
 }
 
 // resolveTable finds a table for an operation. A missing namespace is a missing table here: clients probe metadata

@@ -10,10 +10,11 @@ import (
 // Kind tells tables from views: both take their names from one space.
 type Kind string
 
-// The kinds of things that a namespace holds.
+// The kinds of things that a namespace holds. KindNamespace is one in lists alone: namespaces have names of their own.
 const (
-	KindTable Kind = "table"
-	KindView  Kind = "view"
+	KindTable     Kind = "table"
+	KindView      Kind = "view"
+	KindNamespace Kind = "namespace"
 )
 
 // title is the kind at the beginning of a sentence.

@@ -3,8 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
-
-	"github.com/google/uuid"
+	"slices"
 
 	"catalogd/authz"
 	"catalogd/internal/fault"
@@ -12,73 +11,109 @@ import (
 
 // Lists and renames are the same for tables and for views.
 
-// Listing is what a namespace holds: its own name as it was made, and names of tables or of views. The namespace is said
-// once, because there may be very many names.
-type Listing struct {
-	Namespace Namespace
-	Names     []string
-}
+// EachNames takes names of what is below a namespace, which is spelled as it was made. It gives false when it wants no
+// more.
+type EachNames func(below Namespace, names []string) bool
 
-// listKind gives the tables or the views of a namespace by name: all of them to who may list them there, else those
-// that the caller has rights on, one by one. Who may see nothing at all in the namespace is refused.
-func (s *Service) listKind(ctx context.Context, c Caller, kind Kind, warehouse string, ns Namespace, p Page) (Listing, error) {
+// listKind gives the tables or the views of a namespace by name, all of one moment: all of them to who may list them
+// there, else those that the caller has rights on, one by one. Who may see nothing at all in the namespace is refused.
+func (s *Service) listKind(ctx context.Context, c Caller, kind Kind, warehouse string, ns Namespace, p Page, each EachNames) error {
 	n := need{"list-" + string(kind) + "s", ns.String(), rightsOf[kind].list}
-	res, err := s.resolve(ctx, c, Lookup{Warehouse: warehouse, Namespace: ns})
-	if err != nil {
-		return Listing{}, err
-	}
-	list := s.Store.ListTables
-	if !allowed(res, res.Path(), n.wanted) {
-		sees, err := s.seesInside(ctx, c, res)
-		if err != nil {
-			return Listing{}, err
+	wanted := func(res Resolution) NamesWanted {
+		w := NamesWanted{WarehouseID: res.Warehouse.ID, In: res.Namespace.ID, Kind: kind, Page: p}
+		if !allowed(res, res.Path(), n.wanted) {
+			w.GrantedTo = &GrantedTo{Principal: c.Principal, Privileges: authz.Implying(n.wanted)}
 		}
-		if !sees {
-			return Listing{}, s.refuse(ctx, c, n, authz.Decide(res.Grants, res.Path(), n.wanted))
+		return w
+	}
+	res, listed, err := s.resolveNames(ctx, c, Lookup{Warehouse: warehouse, Namespace: ns}, func(res Resolution) (NamesWanted, bool) {
+		if res.Namespace == nil || !seesNames(res, n.wanted) {
+			return NamesWanted{}, false
 		}
-		list = s.grantedTo(c)
+		return wanted(res), true
+	}, each)
+	if listed || err != nil {
+		return err
 	}
-	if res.Namespace == nil {
-		return Listing{}, fault.New(fault.NoSuchNamespace, "Namespace does not exist: %s", ns)
+	sees := seesNames(res, n.wanted)
+	if !sees {
+		if sees, err = s.seesGranted(ctx, c, res); err != nil {
+			return err
+		}
 	}
-	names, err := list(ctx, res.Namespace.ID, kind, p)
+	switch {
+	case !sees:
+		return s.refuse(ctx, c, n, authz.Decide(res.Grants, res.Path(), n.wanted))
+	case res.Namespace == nil:
+		return fault.New(fault.NoSuchNamespace, "Namespace does not exist: %s", ns)
+	}
+	err = s.Store.ListNames(ctx, wanted(res), func(names []string) bool { return each(res.Namespace.Levels, names) })
 	if err != nil {
-		return Listing{}, fmt.Errorf("list %ss of %s: %w", kind, ns, err)
+		return fmt.Errorf("list %ss of %s: %w", kind, ns, err)
 	}
-	return Listing{Namespace: res.Namespace.Levels, Names: names}, nil
+	return nil
 }
 
-// grantedTo lists what the caller has rights on by grants on the very tables and views.
-func (s *Service) grantedTo(c Caller) func(context.Context, uuid.UUID, Kind, Page) ([]string, error) {
-	return func(ctx context.Context, namespaceID uuid.UUID, kind Kind, p Page) ([]string, error) {
-		return s.Store.ListGranted(ctx, GrantedNames{
-			Principal: c.Principal, NamespaceID: namespaceID, Kind: kind, Privileges: authz.Implying(rightsOf[kind].list),
-		}, p)
+// resolveNames is resolve together with a list of what want says after what was found; want decides purely. listed
+// tells whether there was one.
+func (s *Service) resolveNames(
+	ctx context.Context, c Caller, l Lookup, want func(Resolution) (NamesWanted, bool), each EachNames,
+) (res Resolution, listed bool, err error) {
+	l.Principal = c.Principal
+	var below Namespace
+	res, err = s.Store.ResolveNames(ctx, l, func(res Resolution) (w NamesWanted, ok bool) {
+		below, listed = nil, false
+		if res, err := c.settle(l, res); err == nil {
+			if w, listed = want(res); res.Namespace != nil {
+				below = res.Namespace.Levels
+			}
+		}
+		return w, listed
+	}, func(names []string) bool { return each(below, names) })
+	if err != nil {
+		return Resolution{}, listed, fmt.Errorf("list %s.%s: %w", l.Warehouse, l.Namespace, err)
 	}
+	res, err = c.settle(l, res)
+	return res, listed, err
 }
 
 // insideRights are what lets its holder see something in a namespace.
 var insideRights = []authz.Privilege{authz.NamespaceList, authz.TableList, authz.ViewList}
 
+// seesNames tells whether the caller may see something in the namespace that was asked about, or would if it were
+// there, without regard to grants on single things in it.
+func seesNames(res Resolution, wanted authz.Privilege) bool {
+	path := res.Path()
+	return allowed(res, path, wanted) ||
+		slices.ContainsFunc(insideRights, func(p authz.Privilege) bool { return allowed(res, path, p) })
+}
+
 // seesInside tells whether the caller may see anything in the namespace that was asked about, or would if it were
 // there: then what it may not see there is as good as missing, and saying "missing" tells nothing.
 func (s *Service) seesInside(ctx context.Context, c Caller, res Resolution) (bool, error) {
-	for _, p := range insideRights {
-		if allowed(res, res.Path(), p) {
-			return true, nil
-		}
+	if seesNames(res, authz.NamespaceList) {
+		return true, nil
 	}
+	return s.seesGranted(ctx, c, res)
+}
+
+// seesGranted tells whether there is a grant for the caller on anything in the namespace.
+func (s *Service) seesGranted(ctx context.Context, c Caller, res Resolution) (sees bool, err error) {
 	if res.Namespace == nil {
 		return false, nil
 	}
-	names, err := s.Store.ListGranted(ctx, GrantedNames{
-		Principal: c.Principal, NamespaceID: res.Namespace.ID,
-		Privileges: append(authz.Implying(authz.TableList), authz.Implying(authz.ViewList)...),
-	}, Page{Limit: 1})
+	err = s.Store.ListNames(ctx, NamesWanted{
+		WarehouseID: res.Warehouse.ID, In: res.Namespace.ID, Page: Page{Limit: 1}, GrantedTo: &GrantedTo{
+			Principal: c.Principal, Privileges: append(authz.Implying(authz.TableList), authz.Implying(authz.ViewList)...),
+		},
+	}, func(names []string) bool {
+		sees = len(names) > 0
+		return false
+	})
 	if err != nil {
 		return false, fmt.Errorf("look for what %s may see in %s: %w", c.Principal.Name, res.Namespace.Levels, err)
 	}
-	return len(names) > 0, nil
+	return sees, nil
 }
 
 // renameKind gives a table or a view another name. A name that is taken by either kind is refused.

@@ -13,34 +13,24 @@ import (
 	"catalogd/internal/fault"
 )
 
-// ListNamespaces gives the direct children of parent (empty: the warehouse) as full paths, by name.
-func (s *Service) ListNamespaces(ctx context.Context, c Caller, warehouse string, parent Namespace, p Page) ([]Namespace, error) {
+// ListNamespaces gives the last levels of the direct children of parent (empty: the warehouse), by name, all of one
+// moment.
+func (s *Service) ListNamespaces(ctx context.Context, c Caller, warehouse string, parent Namespace, p Page, each EachNames) error {
 	n := need{"list-namespaces", subjectOf(warehouse, parent.String()), authz.NamespaceList}
-	var res Resolution
-	var err error
-	if len(parent) == 0 {
-		if res, err = s.resolve(ctx, c, Lookup{Warehouse: warehouse}); err == nil {
-			err = s.require(ctx, c, res, res.Path(), n)
+	res, listed, err := s.resolveNames(ctx, c, Lookup{Warehouse: warehouse, Namespace: parent}, func(res Resolution) (NamesWanted, bool) {
+		w := NamesWanted{WarehouseID: res.Warehouse.ID, Kind: KindNamespace, Page: p}
+		if res.Namespace != nil {
+			w.In = res.Namespace.ID
 		}
-	} else {
-		res, err = s.resolveNamespace(ctx, c, warehouse, parent, n)
+		return w, (res.Namespace != nil || len(parent) == 0) && allowed(res, res.Path(), n.wanted)
+	}, each)
+	switch {
+	case listed || err != nil:
+		return err
+	case len(parent) == 0:
+		return s.require(ctx, c, res, res.Path(), n)
 	}
-	if err != nil {
-		return nil, err
-	}
-	parentID := authz.RootID
-	if res.Namespace != nil {
-		parentID = res.Namespace.ID
-	}
-	records, err := s.Store.ListNamespaces(ctx, res.Warehouse.ID, parentID, p)
-	if err != nil {
-		return nil, fmt.Errorf("list namespaces of %s: %w", parent, err)
-	}
-	out := make([]Namespace, len(records))
-	for i, r := range records {
-		out[i] = r.Levels
-	}
-	return out, nil
+	return s.namespaceIn(ctx, c, res, parent, n)
 }
 
 // CreateNamespace makes a namespace whose parent exists and answers its properties, location included.

@@ -17,6 +17,7 @@ import (
 type Store interface {
 	Resolver
 	NamespaceStore
+	NameStore
 	TableStore
 	CommitStore
 	WarehouseStore
@@ -73,8 +74,36 @@ type NamespaceStore interface {
 	// DropNamespace: fault.NamespaceNotEmpty when a table, a view or a child is in it (race-free);
 	// fault.NoSuchNamespace when it is gone.
 	DropNamespace(ctx context.Context, id uuid.UUID, f Fact) error
-	// ListNamespaces gives the direct children of parent (uuid.Nil: the warehouse), by name.
-	ListNamespaces(ctx context.Context, warehouseID, parentID uuid.UUID, p Page) ([]NamespaceRecord, error)
+}
+
+// NamesWanted asks for a page of names in the order of their bytes: those of a namespace's tables and views, or last
+// levels of the namespaces below it.
+type NamesWanted struct {
+	WarehouseID uuid.UUID
+	In          uuid.UUID // a namespace; of KindNamespace, uuid.Nil is the warehouse itself
+	Kind        Kind      // "" for tables and views
+	Page        Page
+	// GrantedTo, unless nil, leaves those tables and views on which a principal's active roles hold one of the privileges
+	// by a grant on the very table or view: what somebody may see who may not see all that is in the namespace.
+	GrantedTo *GrantedTo
+}
+
+// GrantedTo are a principal and privileges.
+type GrantedTo struct {
+	Principal  auth.Principal
+	Privileges []authz.Privilege
+}
+
+// NameStore lists what is in namespaces. A page is what was there at one moment, however long it is. It comes in pieces
+// of some thousand names at most, and ends when each gives false; each must not wait for anybody, for it holds one of
+// the store's connections.
+type NameStore interface {
+	// ListNames gives the names to each. Of what is not there, there are none.
+	ListNames(ctx context.Context, w NamesWanted, each func(names []string) bool) error
+	// ResolveNames is Resolve together with a list: names says what to list after what was found, false for nothing, and
+	// does nothing else. It may be called more than once, last with the Resolution that is given back, and each is not
+	// called before. As a rule one round trip for both.
+	ResolveNames(ctx context.Context, l Lookup, names func(Resolution) (NamesWanted, bool), each func(names []string) bool) (Resolution, error)
 }
 
 // Place is where a table or a view is: in a namespace, under the name that it was made with there.
@@ -125,22 +154,9 @@ type StagedTable struct {
 	TTL         time.Duration
 }
 
-// GrantedNames asks for the names in a namespace on which the principal's active roles hold one of the privileges by a
-// grant on the very table or view: what somebody may see who may not see all that is in the namespace.
-type GrantedNames struct {
-	Principal   auth.Principal
-	NamespaceID uuid.UUID
-	Kind        Kind // "" for both
-	Privileges  []authz.Privilege
-}
-
 // TableStore keeps tables and views, apart from moving their pointers. What is gone is fault.NoSuchTable or
 // fault.NoSuchView, by the kind.
 type TableStore interface {
-	// ListTables gives the names of a namespace's tables, or of its views, in order.
-	ListTables(ctx context.Context, namespaceID uuid.UUID, kind Kind, p Page) ([]string, error)
-	// ListGranted gives those of the names that were asked for, in order.
-	ListGranted(ctx context.Context, g GrantedNames, p Page) ([]string, error)
 	// RenameTable: fault.AlreadyExists when a table or view has the name. To its own name is no change and leaves no fact
 	// but its Outcome. fault.CommitRace when it is not at From any more.
 	RenameTable(ctx context.Context, r TableRename) error

@@ -8,9 +8,9 @@ import (
 	"catalogd/authz"
 )
 
-// ListTables gives the tables of a namespace by name.
-func (s *Service) ListTables(ctx context.Context, c Caller, warehouse string, ns Namespace, p Page) (Listing, error) {
-	return s.listKind(ctx, c, KindTable, warehouse, ns, p)
+// ListTables gives the tables of a namespace by name, all of one moment.
+func (s *Service) ListTables(ctx context.Context, c Caller, warehouse string, ns Namespace, p Page, each EachNames) error {
+	return s.listKind(ctx, c, KindTable, warehouse, ns, p, each)
 }
 
 // TableExists is nil when the table is there and the caller may list it.

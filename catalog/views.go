@@ -23,9 +23,9 @@ type LoadedView struct {
 	View             *commit.View
 }
 
-// ListViews gives the views of a namespace by name.
-func (s *Service) ListViews(ctx context.Context, c Caller, warehouse string, ns Namespace, p Page) (Listing, error) {
-	return s.listKind(ctx, c, KindView, warehouse, ns, p)
+// ListViews gives the views of a namespace by name, all of one moment.
+func (s *Service) ListViews(ctx context.Context, c Caller, warehouse string, ns Namespace, p Page, each EachNames) error {
+	return s.listKind(ctx, c, KindView, warehouse, ns, p, each)
 }
 
 // ViewExists is nil when the view is there and the caller may list it.

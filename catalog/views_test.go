@@ -59,12 +59,19 @@ func TestField_C066_ViewsAreLoadedWithoutTheStorage(t *testing.T) {
 		calls = append(calls, method)
 		return f
 	})
-	list, err := started.ListViews(ctx, system, "w", catalog.Namespace{"a"}, catalog.Page{})
-	if err != nil || len(list.Names) != views {
-		t.Fatalf("%d views, %v", len(list.Names), err)
+	var listed []catalog.Identifier
+	err := started.ListViews(ctx, system, "w", catalog.Namespace{"a"}, catalog.Page{}, func(below catalog.Namespace, names []string) bool {
+		for _, name := range names {
+			listed = append(listed, catalog.Identifier{Namespace: below, Name: name})
+		}
+		return true
+	})
+	if err != nil || len(listed) != views {
+		t.Fatalf("%d views, %v", len(listed), err)
 	}
-	for _, name := range list.Names {
-		loaded, err := started.LoadView(ctx, system, "w", catalog.Identifier{Namespace: list.Namespace, Name: name})
+	for _, id := range listed {
+		name := id.Name
+		loaded, err := started.LoadView(ctx, system, "w", id)
 		if err != nil {
 			t.Fatal(err)
 		}

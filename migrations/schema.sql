@@ -186,6 +186,7 @@ CREATE TABLE namespaces (
 CREATE INDEX namespaces_children ON namespaces USING btree (warehouse_id, parent_id, levels);
 CREATE UNIQUE INDEX namespaces_folded_key ON namespaces USING btree (warehouse_id, COALESCE(levels_key, levels));
 CREATE INDEX namespaces_parent ON namespaces USING btree (parent_id);
+CREATE INDEX namespaces_top ON namespaces USING btree (warehouse_id, levels) WHERE (parent_id IS NULL);
 
 CREATE TABLE outdated_metadata (
     metadata_location text NOT NULL,
@@ -319,7 +320,7 @@ CREATE TABLE tables (
     CONSTRAINT tables_warehouse_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE RESTRICT
 );
 CREATE UNIQUE INDEX tables_folded_key ON tables USING btree (namespace_id, COALESCE(name_key, name));
-CREATE UNIQUE INDEX tables_name_key ON tables USING btree (namespace_id, name);
+CREATE UNIQUE INDEX tables_name_key ON tables USING btree (namespace_id, name) INCLUDE (kind);
 CREATE INDEX tables_warehouse ON tables USING btree (warehouse_id);
 
 CREATE TABLE warehouses (

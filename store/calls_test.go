@@ -150,6 +150,41 @@ func TestField_C196_WarmRequestsAskOnceAndReadNothing(t *testing.T) {
 	}
 }
 
+// Every list of a caller whose rights are known is one statement, which also tells whether they still are.
+func TestField_C196_WarmListsAskOnce(t *testing.T) {
+	c := newCalls(t, openStore(t))
+	for name, list := range map[string]func(each catalog.EachNames) error{
+		"tables": func(each catalog.EachNames) error {
+			return c.ListTables(t.Context(), callsCaller, "w", catalog.Namespace{"a"}, catalog.Page{Limit: 1001}, each)
+		},
+		"all tables": func(each catalog.EachNames) error {
+			return c.ListTables(t.Context(), callsCaller, "w", catalog.Namespace{"a"}, catalog.Page{}, each)
+		},
+		"views": func(each catalog.EachNames) error {
+			return c.ListViews(t.Context(), callsCaller, "w", catalog.Namespace{"a"}, catalog.Page{}, each)
+		},
+		"namespaces": func(each catalog.EachNames) error {
+			return c.ListNamespaces(t.Context(), callsCaller, "w", nil, catalog.Page{}, each)
+		},
+		"namespaces in one": func(each catalog.EachNames) error {
+			return c.ListNamespaces(t.Context(), callsCaller, "w", catalog.Namespace{"a"}, catalog.Page{Limit: 1}, each)
+		},
+	} {
+		for warm := range 3 {
+			got := 0
+			trips, objects := c.counted(func() {
+				err := list(func(_ catalog.Namespace, names []string) bool { got += len(names); return true })
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			})
+			if warm > 0 && (trips != 1 || objects != 0) {
+				t.Errorf("%s: %d round trips and %d calls of the object store", name, trips, objects)
+			}
+		}
+	}
+}
+
 // A server that has just started reads the copy beside the pointer and not the file.
 func TestField_C066_AColdServerReadsNoFile(t *testing.T) {
 	c := newCalls(t, openStore(t))
@@ -194,6 +229,7 @@ func TestCommit_MakesThreeRoundTrips(t *testing.T) {
 func TestHotStatements_AreNotPlannedAnew(t *testing.T) {
 	s := openAt(t, Config{URL: pgtest.Database(t), MaxConns: 1})
 	c := newCalls(t, s)
+	home := uuid.New()
 	for i := range 40 {
 		wanted := make([]tableWanted, 1+i%7)
 		for j := range wanted {
@@ -201,6 +237,14 @@ func TestHotStatements_AreNotPlannedAnew(t *testing.T) {
 		}
 		if _, err := s.findTables(t.Context(), wanted); err != nil {
 			t.Fatal(err)
+		}
+		for _, kind := range []catalog.Kind{catalog.KindTable, catalog.KindView, catalog.KindNamespace} {
+			for _, in := range []uuid.UUID{uuid.Nil, home} {
+				w := catalog.NamesWanted{WarehouseID: home, In: in, Kind: kind, Page: catalog.Page{Limit: 1 + 100*i}}
+				if _, err := catalogtest.Names(t.Context(), s, w); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
 		r, err := commit.DecodeRequest([]byte(fmt.Sprintf(`{"requirements":[],"updates":[{"action":"set-properties","updates":{"n":"%d"}}]}`, i)))
 		if err != nil {

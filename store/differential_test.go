@@ -291,20 +291,25 @@ func (p *pair) compare(t *rapid.T) {
 func (p *pair) show(t *rapid.T, s catalog.Store) string {
 	var out strings.Builder
 	for _, w := range p.warehouses {
-		p.showBelow(t, s, w, uuid.Nil, &out)
+		p.showBelow(t, s, w, catalog.NamespaceRecord{}, &out)
 	}
 	return out.String()
 }
 
-func (p *pair) showBelow(t *rapid.T, s catalog.Store, w catalog.Warehouse, parent uuid.UUID, out *strings.Builder) {
-	children, err := s.ListNamespaces(t.Context(), w.ID, parent, catalog.Page{})
+func (p *pair) showBelow(t *rapid.T, s catalog.Store, w catalog.Warehouse, parent catalog.NamespaceRecord, out *strings.Builder) {
+	children, err := catalogtest.Names(t.Context(), s, catalog.NamesWanted{WarehouseID: w.ID, In: parent.ID, Kind: catalog.KindNamespace})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range children {
+	for _, child := range children {
+		res, err := s.Resolve(t.Context(), catalog.Lookup{Warehouse: w.Name, Namespace: append(slices.Clone(parent.Levels), child)})
+		if err != nil || res.Namespace == nil {
+			t.Fatalf("resolve %s below %s: %v", child, parent.Levels, err)
+		}
+		n := *res.Namespace
 		fmt.Fprintf(out, "%v\n", n)
 		for _, kind := range kinds[1:] {
-			names, err := s.ListTables(t.Context(), n.ID, kind, catalog.Page{})
+			names, err := catalogtest.Names(t.Context(), s, catalog.NamesWanted{In: n.ID, Kind: kind})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -320,6 +325,6 @@ func (p *pair) showBelow(t *rapid.T, s catalog.Store, w catalog.Warehouse, paren
 				fmt.Fprintf(out, "  %+v\n", *found)
 			}
 		}
-		p.showBelow(t, s, w, n.ID, out)
+		p.showBelow(t, s, w, n, out)
 	}
 }

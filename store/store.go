@@ -36,6 +36,9 @@ const (
 	schemaName        = "catalogd"
 )
 
+// beginOneMoment begins a transaction whose statements all see what was there at the first one.
+const beginOneMoment = "begin isolation level repeatable read, read only"
+
 // beginPooled are the statements that begin a transaction behind a pooler; the first alone does elsewhere.
 var beginPooled = [...]string{
 	"begin", "set local search_path to " + schemaName,
@@ -204,6 +207,25 @@ func collectFrom[T any](ctx context.Context, q querier, sql string, args pgx.Nam
 		return nil, err
 	}
 	return pgx.CollectRows(rows, scan)
+}
+
+// atOneMoment runs fn, which only reads, in a transaction in which all statements see the same moment. It is not tried
+// again.
+func (s *Store) atOneMoment(ctx context.Context, fn func(q querier) error) error {
+	tx, err := s.beginLate(ctx)
+	if err != nil {
+		return translate(err)
+	}
+	tx.begin = append([]string{beginOneMoment}, tx.begin[1:]...)
+	err = fn(tx)
+	// There is nothing to commit; a failing rollback closes the connection.
+	if ended := tx.Rollback(context.WithoutCancel(ctx)); err == nil {
+		err = ended
+	}
+	if err != nil {
+		return translate(err)
+	}
+	return nil
 }
 
 // noRows tells that a query for one row found none.

@@ -11,51 +11,6 @@ import (
 	"catalogd/vending"
 )
 
-const sqlListTables = `
-SELECT name FROM tables
-WHERE namespace_id = @namespace AND kind = @kind AND name > @after
-ORDER BY name
-LIMIT @limit::bigint`
-
-// ListTables gives the names of a namespace's tables or of its views.
-func (s *Store) ListTables(ctx context.Context, namespaceID uuid.UUID, kind catalog.Kind, p catalog.Page) ([]string, error) {
-	return collect(ctx, s, sqlListTables, pgx.NamedArgs{
-		"namespace": namespaceID, "kind": kind, "after": after(p.After), "limit": limit(p),
-	}, pgx.RowTo[string])
-}
-
-// Roles of other warehouses can hold nothing here, so the warehouse is not asked for.
-const sqlListGranted = `
-WITH ` + activeRoles + `, acting AS (
-    SELECT active.id FROM active
-    UNION
-    SELECT catalog_role_members.catalog_role_id
-    FROM active
-    JOIN catalog_role_members ON catalog_role_members.principal_role_id = active.id
-)
-SELECT tables.name FROM tables
-WHERE tables.namespace_id = @namespace AND (@kind::text = '' OR tables.kind = @kind::text) AND tables.name > @after
-  AND EXISTS (
-      SELECT 1 FROM grants JOIN acting ON acting.id = grants.role_id
-      WHERE grants.securable_id = tables.id AND grants.securable_kind = tables.kind
-        AND grants.privilege = ANY (@privileges::text[]))
-ORDER BY tables.name
-LIMIT @limit::bigint`
-
-// ListGranted gives the names of what the principal has a right on by a grant on that very thing.
-func (s *Store) ListGranted(ctx context.Context, g catalog.GrantedNames, p catalog.Page) ([]string, error) {
-	args := resolveArgs(catalog.Lookup{Principal: g.Principal})
-	privileges := make([]string, len(g.Privileges))
-	for i, p := range g.Privileges {
-		privileges[i] = string(p)
-	}
-	return collect(ctx, s, sqlListGranted, pgx.NamedArgs{
-		"principal": args["principal"], "all_roles": args["all_roles"], "roles": args["roles"],
-		"namespace": g.NamespaceID, "kind": string(g.Kind), "privileges": privileges,
-		"after": after(p.After), "limit": limit(p),
-	}, pgx.RowTo[string])
-}
-
 // The target namespace must stay, and belong to the table's warehouse: a table's files do not move.
 const sqlLockRenameTarget = `
 SELECT namespaces.id FROM namespaces

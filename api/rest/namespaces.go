@@ -26,21 +26,28 @@ func (h *handlers) listNamespaces(w http.ResponseWriter, r *http.Request) error 
 	parent := splitLevels(query.Get("parent"))
 	api.Annotate(r, warehouse, parent.String())
 	caller := api.CallerOf(r)
-	return api.JSONList(w, r, "namespaces", paging, api.ListSource[catalog.Namespace]{
-		Read: func(ctx context.Context, p catalog.Page) ([]catalog.Namespace, error) {
-			return h.Service.ListNamespaces(ctx, caller, warehouse, parent, p)
+	return api.JSONList(w, r, "namespaces", paging, api.ListSource{
+		Read: func(ctx context.Context, p catalog.Page, each catalog.EachNames) error {
+			return h.Service.ListNamespaces(ctx, caller, warehouse, parent, p, each)
 		},
-		Name:   func(ns catalog.Namespace) string { return ns[len(ns)-1] },
-		Append: func(dst []byte, ns catalog.Namespace) []byte { return appendLevels(dst, ns) },
+		Around: func(below catalog.Namespace) (head, tail string) {
+			if len(below) == 0 {
+				return "[", "]"
+			}
+			return "[" + string(appendLevels(nil, below)) + ",", "]"
+		},
 	})
 }
 
-// appendLevels appends a namespace as the list of its levels.
+// appendLevels appends the levels of a namespace as the content of a JSON list.
 func appendLevels(dst []byte, levels catalog.Namespace) []byte {
 	for i, level := range levels {
-		dst = api.AppendJSON(append(dst, "[,"[min(i, 1)]), level)
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = api.AppendJSON(dst, level)
 	}
-	return append(dst, ']')
+	return dst
 }
 
 type createNamespaceRequest struct {

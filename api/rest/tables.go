@@ -19,7 +19,7 @@ func (h *handlers) listTables(w http.ResponseWriter, r *http.Request) error {
 	return listIdentifiers(w, r, h.Service.ListTables)
 }
 
-type listFunc func(context.Context, catalog.Caller, string, catalog.Namespace, catalog.Page) (catalog.Listing, error)
+type listFunc func(context.Context, catalog.Caller, string, catalog.Namespace, catalog.Page, catalog.EachNames) error
 
 // listIdentifiers answers a page of a namespace's tables or views.
 func listIdentifiers(w http.ResponseWriter, r *http.Request, list listFunc) error {
@@ -36,17 +36,13 @@ func listIdentifiers(w http.ResponseWriter, r *http.Request, list listFunc) erro
 		return err
 	}
 	caller := api.CallerOf(r)
-	var head []byte
-	return api.JSONList(w, r, "identifiers", paging, api.ListSource[string]{
-		Read: func(ctx context.Context, p catalog.Page) ([]string, error) {
-			found, err := list(ctx, caller, warehouse, ns, p)
-			if err == nil && head == nil {
-				head = append(appendLevels([]byte(`{"namespace":`), found.Namespace), `,"name":`...)
-			}
-			return found.Names, err
+	return api.JSONList(w, r, "identifiers", paging, api.ListSource{
+		Read: func(ctx context.Context, p catalog.Page, each catalog.EachNames) error {
+			return list(ctx, caller, warehouse, ns, p, each)
 		},
-		Name:   func(name string) string { return name },
-		Append: func(dst []byte, name string) []byte { return append(api.AppendJSON(append(dst, head...), name), '}') },
+		Around: func(below catalog.Namespace) (head, tail string) {
+			return `{"namespace":[` + string(appendLevels(nil, below)) + `],"name":`, "}"
+		},
 	})
 }
 

@@ -1,7 +1,6 @@
 package catalogtest
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -138,25 +137,3 @@ func (s *Store) DropNamespace(ctx context.Context, id uuid.UUID, f catalog.Fact)
 		return st.write(f)
 	})
 }
-
-// ListNamespaces gives the direct children of a namespace, or of the warehouse.
-func (s *Store) ListNamespaces(ctx context.Context, warehouseID, parentID uuid.UUID, p catalog.Page) ([]catalog.NamespaceRecord, error) {
-	var found []catalog.NamespaceRecord
-	err := s.tx(ctx, "ListNamespaces", func(st *state) error {
-		for _, n := range st.namespaces {
-			if n.warehouse == warehouseID && n.parent == parentID && lastLevel(n.NamespaceRecord) > p.After {
-				record := n.NamespaceRecord
-				record.Properties = maps.Clone(record.Properties)
-				found = append(found, record)
-			}
-		}
-		slices.SortFunc(found, func(a, b catalog.NamespaceRecord) int { return cmp.Compare(lastLevel(a), lastLevel(b)) })
-		if p.Limit > 0 && len(found) > p.Limit {
-			found = found[:p.Limit]
-		}
-		return nil
-	})
-	return found, err
-}
-
-func lastLevel(n catalog.NamespaceRecord) string { return n.Levels[len(n.Levels)-1] }

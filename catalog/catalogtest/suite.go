@@ -216,9 +216,7 @@ func (b *bench) load(id catalog.Identifier) *catalog.TableRecord {
 
 func (b *bench) tables(n catalog.NamespaceRecord) []string {
 	b.Helper()
-	names, err := b.store.ListTables(b.Context(), n.ID, catalog.KindTable, catalog.Page{})
-	b.must(err)
-	return names
+	return b.names(inNamespace(n.ID, catalog.KindTable, catalog.Page{}))
 }
 
 // events gives the events of an operation.
@@ -255,7 +253,7 @@ func (b *bench) race(n int, fn func(i int) error) []error {
 	ready.Add(n)
 	for i := range n {
 		group.Go(func() {
-			_, err := b.store.ListTables(b.Context(), uuid.Nil, catalog.KindTable, catalog.Page{})
+			_, err := Names(b.Context(), b.store, inNamespace(uuid.Nil, catalog.KindTable, catalog.Page{}))
 			ready.Done()
 			<-start
 			if answers[i] = err; err == nil {

@@ -1,12 +1,16 @@
 package catalogtest
 
 import (
+	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 
+	"catalogd/authz"
 	"catalogd/catalog"
 	"catalogd/internal/fault"
 )
@@ -103,13 +107,12 @@ var namespacePromises = []promise{
 		}
 		var got []string
 		for after := ""; ; {
-			page, err := b.store.ListNamespaces(b.Context(), b.warehouse.ID, parent.ID, catalog.Page{After: after, Limit: 10})
-			b.must(err)
+			page := b.children(parent.ID, catalog.Page{After: after, Limit: 10})
 			if len(page) > 10 {
 				b.Fatalf("a page of %d", len(page))
 			}
-			for _, n := range page {
-				after = n.Levels[1]
+			for _, name := range page {
+				after = name
 				got = append(got, after)
 			}
 			if len(page) < 10 {
@@ -121,6 +124,65 @@ var namespacePromises = []promise{
 		}
 		b.wantChildren(parent.ID, catalog.Page{After: "n123x", Limit: 10}, "n124")
 	}},
+	{"ResolveNamesIsResolveAndAList", resolveNames},
+}
+
+// resolveNames lists again and again what is found under one name, while that changes: what is listed is never what was
+// found before.
+func resolveNames(b *bench) {
+	role := b.addPrincipalRole("r")
+	b.addPrincipal(role)
+	lists := func(l catalog.Lookup, want ...string) {
+		b.Helper()
+		l.Principal, l.Warehouse = b.principal, b.warehouse.Name
+		for range 3 {
+			var last catalog.Resolution
+			var names []string
+			res, err := b.store.ResolveNames(b.Context(), l, func(res catalog.Resolution) (catalog.NamesWanted, bool) {
+				if last, names = res, nil; res.Namespace == nil {
+					return catalog.NamesWanted{}, false
+				}
+				return inNamespace(res.Namespace.ID, catalog.KindTable, catalog.Page{Limit: 3}), len(res.Grants) > 0
+			}, func(piece []string) bool {
+				names = append(names, piece...)
+				return true
+			})
+			b.must(err)
+			plain, err := b.store.Resolve(b.Context(), l)
+			b.must(err)
+			for _, r := range []*catalog.Resolution{&res, &plain, &last} {
+				slices.SortFunc(r.Grants, func(x, y authz.Grant) int { return strings.Compare(fmt.Sprint(x), fmt.Sprint(y)) })
+			}
+			if !reflect.DeepEqual(res, plain) || !reflect.DeepEqual(last, plain) {
+				b.Errorf("resolved\n%+v, asked about\n%+v, want\n%+v", res, last, plain)
+			}
+			if !slices.Equal(names, want) {
+				b.Errorf("listed %q, want %q", names, want)
+			}
+		}
+	}
+	inA := catalog.Lookup{Namespace: catalog.Namespace{"a"}}
+	lists(inA)
+	a := b.namespace("a")
+	lists(inA)
+	made := b.table(a, "t1")
+	b.grant(role, authz.CatalogManageContent, authz.Root, authz.RootID)
+	lists(inA, "t1")
+	for _, name := range []string{"t4", "t0", "t3"} {
+		b.table(a, name)
+	}
+	lists(inA, "t0", "t1", "t3")
+	b.must(b.rename(made, a, "t9"))
+	lists(inA, "t0", "t3", "t4")
+	for _, name := range []string{"t0", "t3", "t4", "t9"} {
+		b.drop(*b.load(catalog.Identifier{Namespace: a.Levels, Name: name}))
+	}
+	b.must(b.store.DropNamespace(b.Context(), a.ID, b.fact("drop-namespace", "a")))
+	lists(inA)
+	b.table(b.namespace("a"), "other")
+	lists(inA, "other")
+	b.must(b.admin.RevokePrincipalRole(b.Context(), b.principal.ID, role.ID, b.fact("revoke", "r")))
+	lists(inA)
 }
 
 func updateMerges(b *bench) {
@@ -149,13 +211,12 @@ func updateMerges(b *bench) {
 
 func (b *bench) wantChildren(parent uuid.UUID, p catalog.Page, want ...string) {
 	b.Helper()
-	found, err := b.store.ListNamespaces(b.Context(), b.warehouse.ID, parent, p)
-	b.must(err)
-	var got []string
-	for _, n := range found {
-		got = append(got, n.Levels[len(n.Levels)-1])
-	}
-	if !slices.Equal(got, want) {
+	if got := b.children(parent, p); !slices.Equal(got, want) {
 		b.Errorf("children %q, want %q", got, want)
 	}
+}
+
+func (b *bench) children(parent uuid.UUID, p catalog.Page) []string {
+	b.Helper()
+	return b.names(catalog.NamesWanted{WarehouseID: b.warehouse.ID, In: parent, Kind: catalog.KindNamespace, Page: p})
 }

@@ -33,8 +33,7 @@ var tablePromises = []promise{
 			b.table(a, want[i])
 		}
 		for page := (catalog.Page{Limit: 5}); ; {
-			names, err := b.store.ListTables(b.Context(), a.ID, catalog.KindTable, page)
-			b.must(err)
+			names := b.names(inNamespace(a.ID, catalog.KindTable, page))
 			got = append(got, names...)
 			if len(names) < 5 {
 				break

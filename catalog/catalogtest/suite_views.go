@@ -40,9 +40,7 @@ func (b *bench) loadView(id catalog.Identifier) *catalog.TableRecord {
 
 func (b *bench) views(n catalog.NamespaceRecord) []string {
 	b.Helper()
-	names, err := b.store.ListTables(b.Context(), n.ID, catalog.KindView, catalog.Page{})
-	b.must(err)
-	return names
+	return b.names(inNamespace(n.ID, catalog.KindView, catalog.Page{}))
 }
 
 var viewPromises = []promise{
@@ -260,11 +258,9 @@ func whatIsGrantedIsListed(b *bench) {
 	b.must(b.admin.AssignCatalogRole(b.Context(), other.ID, foreign.ID, b.fact("assign", "foreign")))
 	a := b.namespace("a")
 	ask := func(kind catalog.Kind, p catalog.Page, wanted ...authz.Privilege) []string {
-		names, err := b.store.ListGranted(b.Context(), catalog.GrantedNames{
-			Principal: b.principal, NamespaceID: a.ID, Kind: kind, Privileges: wanted,
-		}, p)
-		b.must(err)
-		return names
+		w := inNamespace(a.ID, kind, p)
+		w.GrantedTo = &catalog.GrantedTo{Principal: b.principal, Privileges: wanted}
+		return b.names(w)
 	}
 	want := func(got []string, names ...string) {
 		b.Helper()

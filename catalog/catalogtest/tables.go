@@ -13,46 +13,6 @@ import (
 	"catalogd/vending"
 )
 
-// ListTables gives the names of a namespace's tables or of its views.
-func (s *Store) ListTables(ctx context.Context, namespaceID uuid.UUID, kind catalog.Kind, p catalog.Page) ([]string, error) {
-	return s.listNames(ctx, "ListTables", p, func(_ *state, t tableRow) bool {
-		return t.NamespaceID == namespaceID && t.Kind == kind
-	})
-}
-
-// ListGranted gives the names of what the principal has a right on by a grant on that very thing.
-func (s *Store) ListGranted(ctx context.Context, g catalog.GrantedNames, p catalog.Page) ([]string, error) {
-	return s.listNames(ctx, "ListGranted", p, func(st *state, t tableRow) bool {
-		if t.NamespaceID != g.NamespaceID || g.Kind != "" && t.Kind != g.Kind {
-			return false
-		}
-		roles := st.withCatalogRoles(st.activeRoles(g.Principal), t.warehouse)
-		for row := range st.grants {
-			_, acts := roles[row.role]
-			if acts && row.securable == t.ID && string(row.kind) == string(t.Kind) && slices.Contains(g.Privileges, row.privilege) {
-				return true
-			}
-		}
-		return false
-	})
-}
-
-func (s *Store) listNames(ctx context.Context, method string, p catalog.Page, in func(*state, tableRow) bool) (names []string, err error) {
-	err = s.tx(ctx, method, func(st *state) error {
-		for _, t := range st.tables {
-			if t.Ident.Name > p.After && in(st, t) {
-				names = append(names, t.Ident.Name)
-			}
-		}
-		slices.Sort(names)
-		if p.Limit > 0 && len(names) > p.Limit {
-			names = names[:p.Limit]
-		}
-		return nil
-	})
-	return names, err
-}
-
 // RenameTable gives a table another name. Its own name is no change.
 func (s *Store) RenameTable(ctx context.Context, r catalog.TableRename) error {
 	return s.tx(ctx, "RenameTable", func(st *state) error {
