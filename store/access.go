@@ -268,3 +268,11 @@ func scanReached(row pgx.CollectableRow) (catalog.Reached, error) {
 	}
 	return r, err
 }
+
+// limit makes an argument of a page's limit: NULL is everything.
+func limit(p catalog.Page) any {
+	if p.Limit <= 0 {
+		return nil
+	}
+	return p.Limit
+}
