@@ -124,7 +124,7 @@ WHERE m.table_id = due.table_id
 RETURNING m.table_id, m.look_attempts`
 
 const sqlForgetLooks = `
-UPDATE table_maintenance SET look_after = NULL, look_attempts = 0 WHERE table_id = ANY(@ids::uuid[])`
+UPDATE table_maintenance SET look_after = NULL, look_attempts = 0 WHERE table_id = ANY(@ids::text[]::uuid[])`
 
 // ClaimLooks takes tables that are due for a look. Those that are gone are not looked at again.
 func (s *Store) ClaimLooks(ctx context.Context, limit int) ([]maintenance.LookClaim, error) {
@@ -158,7 +158,7 @@ func (s *Store) ClaimLooks(ctx context.Context, limit int) ([]maintenance.LookCl
 			return nil
 		}
 		gone := slices.Collect(maps.Keys(attempts))
-		_, err = tx.Exec(ctx, sqlForgetLooks, pgx.NamedArgs{"ids": gone})
+		_, err = tx.Exec(ctx, sqlForgetLooks, pgx.NamedArgs{"ids": idTexts(gone)})
 		return err
 	})
 	if err != nil {

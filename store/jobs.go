@@ -160,7 +160,7 @@ SELECT tables.id, warehouses.name, namespaces.levels, tables.name
 FROM tables
 JOIN namespaces ON namespaces.id = tables.namespace_id
 JOIN warehouses ON warehouses.id = tables.warehouse_id
-WHERE tables.id = ANY(@ids::uuid[]) AND tables.kind = 'table'`
+WHERE tables.id = ANY(@ids::text[]::uuid[]) AND tables.kind = 'table'`
 
 // ClaimJob takes a due job.
 func (s *Store) ClaimJob(ctx context.Context, worker string) (*maintenance.Claim, error) {
@@ -191,7 +191,7 @@ func (s *Store) ClaimJob(ctx context.Context, worker string) (*maintenance.Claim
 
 // findTableRefs gives the present names of tables; those that are gone are left out.
 func findTableRefs(ctx context.Context, q querier, ids []uuid.UUID) ([]maintenance.TableRef, error) {
-	return collectFrom(ctx, q, sqlFindTableRef, pgx.NamedArgs{"ids": ids}, func(row pgx.CollectableRow) (maintenance.TableRef, error) {
+	return collectFrom(ctx, q, sqlFindTableRef, pgx.NamedArgs{"ids": idTexts(ids)}, func(row pgx.CollectableRow) (maintenance.TableRef, error) {
 		var r maintenance.TableRef
 		var levels []string
 		err := row.Scan(&r.ID, &r.Warehouse, &levels, &r.Ident.Name)

@@ -13,6 +13,7 @@ import (
 
 	"catalogd/catalog"
 	"catalogd/internal/fault"
+	"catalogd/internal/pgserver/pgtest"
 	"catalogd/maintenance"
 )
 
@@ -25,7 +26,12 @@ type jobBench struct {
 
 func newJobBench(t *testing.T) *jobBench {
 	t.Helper()
-	b := &jobBench{t: t, store: openStore(t)}
+	return newJobBenchOn(t, openStore(t))
+}
+
+func newJobBenchOn(t *testing.T, s *Store) *jobBench {
+	t.Helper()
+	b := &jobBench{t: t, store: s}
 	b.table = b.addTable("orders")
 	return b
 }
@@ -387,5 +393,26 @@ func TestLooksAndJobs_EndWithAnyText(t *testing.T) {
 	err = b.store.FinishLook(t.Context(), b.table.ID, maintenance.LookResult{Report: maintenance.LookReport{Reason: maintenance.Reason{Code: "x", Message: "a\x00b\xff"}}})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// Without prepared statements a list of ids has no type: jobs and looks were never claimed behind a pooler.
+func TestJobs_ThroughAPooler(t *testing.T) {
+	b := newJobBenchOn(t, openAt(t, Config{URL: pgtest.Database(t), SimpleProtocol: true}))
+	b.enqueue(b.table, maintenance.OnDemand)
+	claim := b.claim("w1")
+	if claim == nil || claim.Table == nil || claim.Table.Ident.Name != b.table.Ident.Name {
+		t.Fatalf("claim: %+v", claim)
+	}
+	if err := b.store.FinishJob(t.Context(), claim.Job.Lease(), maintenance.Finish{State: maintenance.Succeeded}); err != nil {
+		t.Fatal(err)
+	}
+	gone := b.addTable("gone")
+	for _, ref := range []maintenance.TableRef{b.table, gone} {
+		b.exec(`INSERT INTO table_maintenance (table_id, enabled, dirty_since, updated_at) VALUES (@id, true, now(), now())`, pgx.NamedArgs{"id": ref.ID})
+	}
+	b.exec(`DELETE FROM tables WHERE id = @id`, pgx.NamedArgs{"id": gone.ID})
+	if looks := b.looks(); len(looks) != 1 || looks[0].ID != b.table.ID {
+		t.Fatalf("looks: %+v", looks)
 	}
 }

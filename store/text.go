@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
+
 	"catalogd/catalog"
 	"catalogd/internal/fault"
 )
@@ -53,6 +55,15 @@ func storable(text string) string {
 func after(name string) string {
 	name, _, _ = strings.Cut(name, "\x00")
 	return strings.ToValidUTF8(name, "\uFFFD")
+}
+
+// idTexts gives ids as texts, for a parameter that is cast: without prepared statements a list of ids has no type.
+func idTexts(ids []uuid.UUID) []string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = id.String()
+	}
+	return texts
 }
 
 // fold gives the form of a name under which warehouses that fold names compare it.
