@@ -72,7 +72,7 @@ func (s *Store) Holdings(ctx context.Context, principalID, warehouseID uuid.UUID
 	return held, err
 }
 
-// kindsAndIDs gives the ids as texts: without prepared statements a list of ids has no type.
+// kindsAndIDs gives the ids as idTexts does.
 func kindsAndIDs(path []authz.Securable) (kinds, ids []string) {
 	for _, on := range path {
 		kinds, ids = append(kinds, string(on.Kind)), append(ids, on.ID.String())
@@ -236,21 +236,12 @@ func (s *Store) Reach(ctx context.Context, query catalog.ReachQuery) ([]catalog.
 	for i, level := range query.After.Namespace {
 		levels[i] = after(level)
 	}
-	var found []catalog.Reached
-	err := s.read(ctx, func(q querier) error {
-		rows, err := q.Query(ctx, sqlReach, pgx.NamedArgs{
-			"subject": query.PrincipalID, "warehouse": nullable(query.WarehouseID), "sees_all": query.Viewer == nil,
-			"principal": args["principal"], "all_roles": args["all_roles"], "roles": args["roles"], "viewer_privileges": privileges,
-			"after_warehouse": after(query.After.Warehouse), "after_levels": levels, "after_name": after(query.After.Name),
-			"after_kind": after(string(query.After.Kind)), "limit": limit(catalog.Page{Limit: query.Limit}),
-		})
-		if err != nil {
-			return err
-		}
-		found, err = pgx.CollectRows(rows, scanReached)
-		return err
-	})
-	return found, err
+	return collect(ctx, s, sqlReach, pgx.NamedArgs{
+		"subject": query.PrincipalID, "warehouse": nullable(query.WarehouseID), "sees_all": query.Viewer == nil,
+		"principal": args["principal"], "all_roles": args["all_roles"], "roles": args["roles"], "viewer_privileges": privileges,
+		"after_warehouse": after(query.After.Warehouse), "after_levels": levels, "after_name": after(query.After.Name),
+		"after_kind": after(string(query.After.Kind)), "limit": limit(catalog.Page{Limit: query.Limit}),
+	}, scanReached)
 }
 
 func scanReached(row pgx.CollectableRow) (catalog.Reached, error) {

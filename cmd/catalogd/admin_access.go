@@ -15,12 +15,7 @@ import (
 
 // runWhoami shows who the server takes the caller for.
 func runWhoami(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	k := c.connectionFlags(fs)
-	if _, err := c.parse(fs, 0, 0); err != nil {
-		return err
-	}
-	a, err := c.connect(ctx, k)
+	s, err := c.begin(ctx, 0)
 	if err != nil {
 		return err
 	}
@@ -36,10 +31,10 @@ func runWhoami(ctx context.Context, c *call) error {
 		} `json:"token"`
 		Client string `json:"clientAddress"`
 	}
-	if err := a.do(ctx, http.MethodGet, []string{"whoami"}, nil, &self); err != nil {
+	if err := s.do(ctx, http.MethodGet, []string{"whoami"}, nil, &self); err != nil {
 		return err
 	}
-	if k.output == "json" {
+	if s.output == "json" {
 		return printJSON(c.Out, self)
 	}
 	idle := slices.DeleteFunc(slices.Clone(self.Held), func(role string) bool { return slices.Contains(self.Active, role) })
@@ -135,6 +130,22 @@ func (f *subjectFlags) read(c *call, k *connection, argument []string, what stri
 	return s, err
 }
 
+// beginQuestion reads the flags and arguments of a question, so many and perhaps the table, and connects.
+func (c *call) beginQuestion(ctx context.Context, arguments int) (a *admin, k *connection, args []string, on securable, err error) {
+	fs := c.newFlags()
+	k = c.connectionFlags(fs)
+	k.warehouseFlag(fs)
+	flags := c.subjectFlags(fs)
+	if args, err = c.parse(fs, arguments, arguments+1); err != nil {
+		return nil, nil, nil, on, err
+	}
+	if on, err = flags.read(c, k, args[arguments:], args[arguments-1]); err != nil {
+		return nil, nil, nil, on, err
+	}
+	a, err = c.connect(ctx, k)
+	return a, k, args, on, err
+}
+
 // isPrivilege tells privileges, which are in upper case, from operations.
 func isPrivilege(word string) bool { return !strings.ContainsFunc(word, unicode.IsLower) }
 
@@ -169,23 +180,11 @@ type explained struct {
 
 // grantExplain answers why somebody may do something, or why not and what would help. Who may not ends with 1.
 func grantExplain(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	k := c.connectionFlags(fs)
-	k.warehouseFlag(fs)
-	flags := c.subjectFlags(fs)
-	args, err := c.parse(fs, 2, 3)
+	a, k, args, on, err := c.beginQuestion(ctx, 2)
 	if err != nil {
 		return err
 	}
 	principal, what := args[0], args[1]
-	on, err := flags.read(c, k, args[2:], what)
-	if err != nil {
-		return err
-	}
-	a, err := c.connect(ctx, k)
-	if err != nil {
-		return err
-	}
 	question := map[string]any{"securable": on}
 	asked(what, func(key, value string) { question[key] = value })
 	var answer struct {
@@ -256,19 +255,7 @@ func (c *call) printExplained(k *connection, principal, what string, e explained
 
 // grantWhoCan lists the principals that may do something, each with the grants by which.
 func grantWhoCan(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	k := c.connectionFlags(fs)
-	k.warehouseFlag(fs)
-	flags := c.subjectFlags(fs)
-	args, err := c.parse(fs, 1, 2)
-	if err != nil {
-		return err
-	}
-	on, err := flags.read(c, k, args[1:], args[0])
-	if err != nil {
-		return err
-	}
-	a, err := c.connect(ctx, k)
+	a, k, args, on, err := c.beginQuestion(ctx, 1)
 	if err != nil {
 		return err
 	}
@@ -308,21 +295,16 @@ func grantWhoCan(ctx context.Context, c *call) error {
 
 // grantReach lists what a principal holds grants on.
 func grantReach(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	k := c.connectionFlags(fs)
-	fs.StringVar(&k.warehouse, "warehouse", "", "in this warehouse only: its `name` (CATALOG_WAREHOUSE does not count here)")
-	fs.StringVar(&k.warehouse, "w", "", "the same as --warehouse `name`")
-	args, err := c.parse(fs, 1, 1)
-	if err != nil {
-		return err
-	}
-	a, err := c.connect(ctx, k)
+	s, err := c.begin(ctx, 1, func(k *connection, fs *flag.FlagSet) {
+		fs.StringVar(&k.warehouse, "warehouse", "", "in this warehouse only: its `name` (CATALOG_WAREHOUSE does not count here)")
+		fs.StringVar(&k.warehouse, "w", "", "the same as --warehouse `name`")
+	})
 	if err != nil {
 		return err
 	}
 	query := url.Values{}
-	if k.warehouse != "" {
-		query.Set("catalog", k.warehouse)
+	if s.warehouse != "" {
+		query.Set("catalog", s.warehouse)
 	}
 	type reached struct {
 		On         securable `json:"securable"`
@@ -330,7 +312,7 @@ func grantReach(ctx context.Context, c *call) error {
 		By         []chain   `json:"by"`
 	}
 	var all []reached
-	err = pages(ctx, a, []string{"principals", args[0], "reach"}, query, func(page struct {
+	err = pages(ctx, s.admin, []string{"principals", s.args[0], "reach"}, query, func(page struct {
 		Securables []reached `json:"securables"`
 	}) {
 		all = append(all, page.Securables...)
@@ -338,8 +320,8 @@ func grantReach(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	if k.output == "json" {
-		return printJSON(c.Out, map[string]any{"principal": args[0], "securables": listOf(all)})
+	if s.output == "json" {
+		return printJSON(c.Out, map[string]any{"principal": s.args[0], "securables": listOf(all)})
 	}
 	var rows [][]string
 	for _, one := range all {
