@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -28,6 +29,7 @@ var warehouseVerbs = []*command{
 	{name: "create", arguments: "NAME", summary: "make a warehouse", run: warehouseCreate},
 	{name: "list", summary: "all warehouses", run: warehouseList},
 	{name: "show", arguments: "NAME", summary: "one warehouse with its storage", run: warehouseShow},
+	{name: "update", arguments: "NAME", summary: "change a warehouse's properties and storage; what is not named stays", run: warehouseUpdate},
 	{name: "delete", arguments: "NAME", summary: "delete an empty warehouse; files stay", run: warehouseDelete},
 }
 
@@ -97,14 +99,66 @@ func storageInfo(file, location string, allowed []string) (map[string]any, error
 			return nil, wrongUsage("%q begins neither with s3: nor with file:; give --storage-config", location)
 		}
 	}
-	if len(allowed) > 0 {
-		list, _ := info["allowedLocations"].([]any)
-		for _, l := range allowed {
+	allow(info, allowed)
+	return info, nil
+}
+
+// allow adds locations to those that a storageConfigInfo allows.
+func allow(info map[string]any, locations []string) {
+	list, _ := info["allowedLocations"].([]any)
+	for _, l := range locations {
+		if !slices.Contains(list, any(l)) {
 			list = append(list, l)
 		}
+	}
+	if len(list) > 0 {
 		info["allowedLocations"] = list
 	}
-	return info, nil
+}
+
+// warehouseUpdate reads the warehouse, changes what is named and sends it back with the version that was read, or the
+// one that is expected: who changed it meanwhile is not overwritten.
+func warehouseUpdate(ctx context.Context, c *call) error {
+	props, expected, storage := pairsFlag{}, int64(0), ""
+	var removed, allowed stringList
+	s, err := c.begin(ctx, 1, props.propertyFlag, func(_ *connection, fs *flag.FlagSet) {
+		fs.Var(&removed, "remove-property", "`key` to take away; may be given several times")
+		fs.StringVar(&storage, "storage-config", "", "`file` with Polaris' storageConfigInfo as JSON, in place of the present one")
+		fs.Var(&allowed, "allowed-location", "further `url` that tables may use; may be given several times")
+		fs.Int64Var(&expected, "expected-version", 0, "refuse unless `version` is the present one, as show gives it")
+	})
+	if err != nil {
+		return err
+	}
+	if len(props)+len(removed)+len(allowed) == 0 && storage == "" {
+		return wrongUsage("nothing to change: give --property, --remove-property, --storage-config or --allowed-location")
+	}
+	path := []string{"catalogs", s.args[0]}
+	var w warehouseBody
+	if err := s.do(ctx, http.MethodGet, path, nil, &w); err != nil {
+		return err
+	}
+	maps.Copy(w.Properties, props)
+	for _, key := range removed {
+		delete(w.Properties, key)
+	}
+	if storage != "" {
+		if w.Storage, err = storageInfo(storage, w.Properties[baseLocationProperty], nil); err != nil {
+			return err
+		}
+	}
+	allow(w.Storage, allowed)
+	version := w.Version
+	if expected != 0 {
+		version = expected
+	}
+	body := map[string]any{"currentEntityVersion": version, "properties": w.Properties, "storageConfigInfo": w.Storage}
+	if err := s.do(ctx, http.MethodPut, path, body, nil); isRefusal(err, http.StatusConflict) {
+		return fmt.Errorf("%w; nothing was changed: look at `catalogd warehouse show %s` and repeat what is still wanted", err, s.args[0])
+	} else if err != nil {
+		return err
+	}
+	return c.printWarehouse(ctx, s)
 }
 
 func warehouseList(ctx context.Context, c *call) error {

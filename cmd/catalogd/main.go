@@ -44,7 +44,7 @@ var commands = []*command{
 	{name: "migrate", summary: "bring the database schema up to date", run: runMigrate},
 	{name: "bootstrap", summary: "make the first principal and its roles (idempotent)", run: runBootstrap},
 	{name: "doctor", summary: "check everything the server depends on, each with a remedy", run: runDoctor},
-	{name: "warehouse", summary: "create, list, show and delete warehouses", verbs: warehouseVerbs},
+	{name: "warehouse", summary: "create, list, show, update and delete warehouses", verbs: warehouseVerbs},
 	{name: "principal", summary: "create, list, show and delete principals", verbs: principalVerbs},
 	{name: "role", summary: "roles: create, list, show, delete, assign, revoke", verbs: roleVerbs},
 	{name: "grant", summary: "privileges of a warehouse's roles: create, list, delete; explain, who-can, reach", verbs: grantVerbs},
