@@ -124,11 +124,7 @@ const sqlOtherBases = `SELECT location FROM warehouses WHERE id <> @id`
 // checkForeignBases refuses a location that its warehouse allows but that lies in, or around, what another warehouse
 // gives to its own tables.
 func checkForeignBases(ctx context.Context, tx pgx.Tx, r reservation) error {
-	rows, err := tx.Query(ctx, sqlOtherBases, pgx.NamedArgs{"id": r.warehouse})
-	if err != nil {
-		return err
-	}
-	others, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	others, err := collectFrom(ctx, tx, sqlOtherBases, pgx.NamedArgs{"id": r.warehouse}, pgx.RowTo[string])
 	if err != nil {
 		return err
 	}
@@ -209,15 +205,11 @@ func reserveOne(ctx context.Context, tx pgx.Tx, r reservation) error {
 		"name": r.ident.Name, "ident_key": foldIdent(r.ident), "principal": r.principal, "grace_seconds": stagedGrace.Seconds(),
 		"previous": uuid.Nil, "registers": r.registers, "restores": r.restores, "uuid": r.tableUUID,
 	}
-	rows, err := tx.Query(ctx, sqlOverlapping, args)
-	if err != nil {
-		return err
-	}
 	type overlap struct {
 		Owner  uuid.UUID
 		Yields bool
 	}
-	overlaps, err := pgx.CollectRows(rows, pgx.RowToStructByPos[overlap])
+	overlaps, err := collectFrom(ctx, tx, sqlOverlapping, args, pgx.RowToStructByPos[overlap])
 	if err != nil {
 		return err
 	}

@@ -56,11 +56,7 @@ func (s *Store) ConfirmPurge(ctx context.Context, l maintenance.Lease, location 
 		if err := holdLease(ctx, tx, args); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, sqlFindNeighbours, args)
-		if err != nil {
-			return err
-		}
-		places, err := pgx.CollectRows(rows, pgx.RowToStructByPos[place])
+		places, err := collectFrom(ctx, tx, sqlFindNeighbours, args, pgx.RowToStructByPos[place])
 		if err != nil {
 			return err
 		}
