@@ -122,7 +122,7 @@ func (r *run) takeSample(ctx context.Context) error {
 	wanted := int64(max(2*zorder.SampleRowsMin, 2*zorder.SampleRowsPerBin*bins))
 	read := int64(0)
 	var err error
-	r.sample, err = sampleRows(ctx, r.p, r.tasks, r.workers, wanted, r.rows, func(rows int64) {
+	r.sample, err = sampleRows(ctx, r.p, r.tasks, r.workers, gapFor(r.rows, wanted), func(rows int64) {
 		read += rows
 		r.progress(PhaseSample, float64(read)/float64(max(r.rows, 1)))
 	})

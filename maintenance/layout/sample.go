@@ -28,9 +28,9 @@ func newSample(d int) *sample {
 // Sampled strings keep this many bytes; the order of longer ones with equal starts is lost, which only blurs boundaries.
 const sampleTextBytes = 64
 
-// sampleRows reads the clustering columns of all inputs and keeps about `wanted` rows. Gaps between kept rows are random
-// (and the same each time): rows of many tables come in a rhythm that even steps would fall in with.
-func sampleRows(ctx context.Context, p *plan, tasks []task, workers int, wanted, total int64, done func(rows int64)) (*sample, error) {
+// sampleRows reads the clustering columns of all inputs and keeps a row of each gap. Gaps between kept rows are random (and
+// the same each time): rows of many tables come in a rhythm that even steps would fall in with.
+func sampleRows(ctx context.Context, p *plan, tasks []task, workers, gap int, done func(rows int64)) (*sample, error) {
 	columns := p.clusterTops()
 	parts := make([]*sample, len(tasks))
 	group, ctx := errgroup.WithContext(ctx)
@@ -45,7 +45,7 @@ func sampleRows(ctx context.Context, p *plan, tasks []task, workers int, wanted,
 		group.Go(guarded(func() error {
 			part := newSample(len(p.cluster))
 			parts[t] = part
-			picker := newPicker(uint64(t), total, wanted)
+			picker := newPicker(uint64(t), gap)
 			request := readRequest{rowGroup: tasks[t].rowGroup, columns: columns, codes: p.textColumns()}
 			return tasks[t].source.with(ctx, func(r *file.Reader) error {
 				return tasks[t].source.read(ctx, r, p, request, func(b *batch) error {
@@ -90,7 +90,10 @@ func (p *plan) textColumns() []bool {
 	return codes
 }
 
-// picker chooses rows with random gaps whose mean is total/wanted.
+// gapFor is the mean gap between rows of which about so many are wanted.
+func gapFor(total, wanted int64) int { return int(max(total/max(wanted, 1), 1)) }
+
+// picker chooses rows with random gaps of a mean.
 type picker struct {
 	random *rand.Rand
 	gap    int
@@ -98,8 +101,8 @@ type picker struct {
 	picked []uint32
 }
 
-func newPicker(seed uint64, total, wanted int64) *picker {
-	p := &picker{random: rand.New(rand.NewPCG(seed, mixA)), gap: int(max(total/max(wanted, 1), 1))}
+func newPicker(seed uint64, gap int) *picker {
+	p := &picker{random: rand.New(rand.NewPCG(seed, mixA)), gap: gap}
 	p.next = p.random.IntN(p.gap)
 	return p
 }

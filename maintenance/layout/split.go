@@ -89,7 +89,7 @@ func (r *run) splitRun(u unit) []unit {
 
 // sampleKeys reads keys of a bucket back.
 func (r *run) sampleKeys(ctx context.Context, u unit) ([]uint64, error) {
-	picker := newPicker(uint64(u.rows), u.rows, splitSampleRows)
+	picker := newPicker(uint64(u.rows), gapFor(u.rows, splitSampleRows))
 	var keys []uint64
 	var scratch []byte
 	for _, list := range u.lists {
