@@ -283,16 +283,20 @@ func (tt *testTable) append(rows []row) {
 	tt.t.Helper()
 	tt.retry("append", func() error {
 		now := tt.load()
-		batch := record(tt.t, now.Schema(), rows)
-		defer batch.Release()
-		reader, err := array.NewRecordReader(batch.Schema(), []arrow.RecordBatch{batch})
-		if err != nil {
-			return err
-		}
-		defer reader.Release()
-		_, err = now.Append(tt.t.Context(), reader, nil)
-		return err
+		return appendBatch(tt.t.Context(), now, record(tt.t, now.Schema(), rows))
 	})
+}
+
+// appendBatch commits a batch as one snapshot, and lets it go.
+func appendBatch(ctx context.Context, now *table.Table, batch arrow.RecordBatch) error {
+	defer batch.Release()
+	reader, err := array.NewRecordReader(batch.Schema(), []arrow.RecordBatch{batch})
+	if err != nil {
+		return err
+	}
+	defer reader.Release()
+	_, err = now.Append(ctx, reader, nil)
+	return err
 }
 
 func (tt *testTable) retry(what string, fn func() error) {

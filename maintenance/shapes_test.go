@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
@@ -64,15 +63,7 @@ func (tt *testTable) appendJSON(rows []string) {
 				return fmt.Errorf("%s: %w", r, err)
 			}
 		}
-		batch := b.NewRecordBatch()
-		defer batch.Release()
-		reader, err := array.NewRecordReader(batch.Schema(), []arrow.RecordBatch{batch})
-		if err != nil {
-			return err
-		}
-		defer reader.Release()
-		_, err = now.Append(tt.t.Context(), reader, nil)
-		return err
+		return appendBatch(tt.t.Context(), now, b.NewRecordBatch())
 	})
 }
 
