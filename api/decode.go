@@ -12,7 +12,7 @@ import (
 	"catalogd/internal/fault"
 )
 
-// ReadBody gives the request's whole body, which must be there and be UTF-8.
+// ReadBody gives the request's whole body, which must be there and be UTF-8, its escapes included.
 func ReadBody(r *http.Request) ([]byte, error) {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return nil, fault.New(fault.BadRequest, "request bodies must not be compressed (Content-Encoding is %q)", cut(encoding))
@@ -37,6 +37,9 @@ func ReadBody(r *http.Request) ([]byte, error) {
 	}
 	if !utf8.Valid(body.Bytes()) {
 		return nil, fault.New(fault.BadRequest, "request body is not UTF-8 text")
+	}
+	if at := halfPair(body.Bytes()); at >= 0 {
+		return nil, fault.New(fault.BadRequest, "request body holds half of a surrogate pair at byte %d: that is no character", at)
 	}
 	return body.Bytes(), nil
 }

@@ -56,6 +56,19 @@ func TestDecodeJSON(t *testing.T) {
 	}
 }
 
+// Commits have a decoder of their own, which keeps text as it came: what no reader can read must not get so far.
+func TestReadBody_HalfOfAPair(t *testing.T) {
+	for body, ok := range map[string]bool{
+		`{"summary":{"a":"\ud800"}}`: false, `"\\\uDFFF"`: false, `"\ud83d\ude00 \\ud800 \n"`: true, `"\ud83d\ud83d\ude00"`: false, `"\u0041\`: true,
+		`\`: true, `"\ud83d`: false,
+	} {
+		_, err := ReadBody(httptest.NewRequest("POST", "/", strings.NewReader(body)))
+		if ok != (err == nil) || !ok && !fault.Is(err, fault.BadRequest) {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}
+
 func TestDecodeJSON_CompressedBodiesAreRefused(t *testing.T) {
 	r := httptest.NewRequest("POST", "/", strings.NewReader("{}"))
 	r.Header.Set("Content-Encoding", "gzip")

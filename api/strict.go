@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 	"unicode/utf16"
@@ -8,12 +9,11 @@ import (
 	"catalogd/internal/fault"
 )
 
-// checkStrict refuses what encoding/json repairs in silence: a field that is there twice, of which the last would win,
-// and half of a surrogate pair, which would become another character. The body is valid JSON.
+// checkStrict refuses what encoding/json repairs in silence: a field that is there twice, of which the last would win.
+// The body is valid JSON.
 func checkStrict(body []byte) error {
 	var open []map[string]struct{} // the names of each open object; nil for an array
 	name := false                  // the next string is a name
-	field := ""                    // the last name
 	for at := 0; at < len(body); at++ {
 		switch body[at] {
 		case '{':
@@ -26,12 +26,8 @@ func checkStrict(body []byte) error {
 			name = open[len(open)-1] != nil
 		case '"':
 			end, escaped := stringEnd(body, at)
-			if half := halfPair(body[at:end], escaped); half >= 0 {
-				return fault.New(fault.BadRequest, "request body holds half of a surrogate pair at byte %d, in or after the field %q: that is no character", at+half, cut(field))
-			}
 			if name {
-				var err error
-				if field, err = addName(open[len(open)-1], body[at:end], escaped); err != nil {
+				if err := addName(open[len(open)-1], body[at:end], escaped); err != nil {
 					return err
 				}
 			}
@@ -53,42 +49,42 @@ func stringEnd(body []byte, at int) (end int, escaped bool) {
 }
 
 // addName notes a name, unescaped, that must not be there yet.
-func addName(names map[string]struct{}, quoted []byte, escaped bool) (string, error) {
+func addName(names map[string]struct{}, quoted []byte, escaped bool) error {
 	name := string(quoted[1 : len(quoted)-1])
 	if escaped {
 		if err := json.Unmarshal(quoted, &name); err != nil {
-			return name, jsonFault(err)
+			return jsonFault(err)
 		}
 	}
 	if _, twice := names[name]; twice {
-		return name, fault.New(fault.BadRequest, "request body has the field %q twice in one object", cut(name))
+		return fault.New(fault.BadRequest, "request body has the field %q twice in one object", cut(name))
 	}
 	names[name] = struct{}{}
-	return name, nil
+	return nil
 }
 
-// halfPair gives the place of an escape that is half of a surrogate pair, -1 when there is none.
-func halfPair(quoted []byte, escaped bool) int {
-	if !escaped {
-		return -1
-	}
-	for at := 0; at < len(quoted); at++ {
-		if quoted[at] != '\\' {
-			continue
-		}
-		first, ok := escapedUnit(quoted[at:])
-		if !ok {
-			at++ // a short escape
-			continue
-		}
-		if utf16.IsSurrogate(first) {
-			second, _ := escapedUnit(quoted[at+unitBytes:])
+// halfPair gives the place of an escape that is half of a surrogate pair, -1 when there is none: decoders make another
+// character of it, or refuse the whole text, so it must not get into a document that others read. The text is JSON;
+// of other texts this says nothing of use.
+func halfPair(text []byte) int {
+	for at := bytes.IndexByte(text, '\\'); at >= 0; {
+		first, ok := escapedUnit(text[at:])
+		step := unitBytes
+		switch {
+		case !ok: // a short escape
+			step = min(len("\\n"), len(text)-at)
+		case utf16.IsSurrogate(first):
+			second, _ := escapedUnit(text[at+unitBytes:])
 			if utf16.DecodeRune(first, second) == '\uFFFD' {
 				return at
 			}
-			at += unitBytes
+			step = 2 * unitBytes
 		}
-		at += unitBytes - 1
+		next := bytes.IndexByte(text[at+step:], '\\')
+		if next < 0 {
+			return -1
+		}
+		at += step + next
 	}
 	return -1
 }

@@ -231,6 +231,9 @@ func parseUpdate(text []byte, known map[string]func(object) (change, error)) (Up
 		return Update{}, notAmong(u.Action)
 	}
 	if u.change, err = decode(o); err != nil {
+		if fault.Is(err, fault.TooLarge) {
+			return Update{}, err
+		}
 		return Update{}, shapef("%s: %v", u.Action, err)
 	}
 	return u, nil

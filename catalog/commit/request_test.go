@@ -231,6 +231,7 @@ func TestDecodeRequest_ListsAreBounded(t *testing.T) {
 		"updates":               {body("[]", list(updatesMax+1, update)), `"updates"`},
 		"requirements that fit": {body(list(requirementsMax, condition), "[]"), ""},
 		"requirements":          {body(list(requirementsMax+1, condition), "[]"), `"requirements"`},
+		"properties":            {body("[]", `[{"action":"set-properties","updates":{`+numbered(updatesMax+1)+`}}]`), "200001 properties"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check := func(err error) {
@@ -265,6 +266,15 @@ func TestDecodeRequest_ListsAreBounded(t *testing.T) {
 	if err := changes(3, list(updatesMax/2, update)); !fault.Is(err, fault.TooLarge) {
 		t.Errorf("too many updates of all tables together: %v", err)
 	}
+}
+
+// numbered gives so many properties.
+func numbered(n int) string {
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, `,"%d":""`, i)
+	}
+	return text.String()[1:]
 }
 
 func TestDecodeRequest_StatisticsAndKeysAreChecked(t *testing.T) {

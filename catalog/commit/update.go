@@ -117,6 +117,9 @@ func parseProperties(text []byte, field string) (setProperties, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(members) > updatesMax {
+		return nil, fault.New(fault.TooLarge, "%s has %d properties; at most %d are allowed", field, len(members), updatesMax)
+	}
 	c := make(setProperties, len(members))
 	for i, m := range members {
 		value, err := stringOf(m.value, field+"."+string(m.name))
