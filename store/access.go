@@ -130,17 +130,19 @@ WITH wished AS (
     ORDER BY principals.name
     LIMIT @limit::bigint
 )
-SELECT page.name, by.principal_role, by.catalog_role, by.privilege, by.kind, by.id
-FROM page
-CROSS JOIN LATERAL (
-    SELECT DISTINCT chains.depth, chains.principal_role, chains.catalog_role, chains.privilege, chains.kind, chains.id
-    FROM principal_role_members
-    JOIN chains ON chains.principal_role_id = principal_role_members.principal_role_id
-    WHERE principal_role_members.principal_id = page.id
-    ORDER BY chains.depth, chains.principal_role, chains.catalog_role, chains.privilege
-    LIMIT @chains
-) AS by
-ORDER BY page.name, by.depth, by.principal_role, by.catalog_role, by.privilege`
+SELECT name, principal_role, catalog_role, privilege, kind, id
+FROM (
+    SELECT name, depth, principal_role, catalog_role, privilege, kind, id,
+           row_number() OVER (PARTITION BY name ORDER BY depth, principal_role, catalog_role, privilege) AS number
+    FROM (
+        SELECT DISTINCT page.name, chains.depth, chains.principal_role, chains.catalog_role, chains.privilege, chains.kind, chains.id
+        FROM page
+        JOIN principal_role_members ON principal_role_members.principal_id = page.id
+        JOIN chains ON chains.principal_role_id = principal_role_members.principal_role_id
+    ) AS ways
+) AS numbered
+WHERE number <= @chains
+ORDER BY name, number`
 
 // WhoCan gives the principals that hold what is wished for, by name.
 func (s *Store) WhoCan(ctx context.Context, query catalog.AccessQuery, p catalog.Page) ([]catalog.Access, error) {
