@@ -102,7 +102,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 		// Half an answer is out. Cutting the connection is the only way left to say that it is not whole.
 		panic(http.ErrAbortHandler)
 	}
-	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+	if errors.Is(err, context.Canceled) && clientLeft(r.Context()) {
 		event.clientGone = true
 	}
 	row, ok := wireErrors[fault.KindOf(err)]

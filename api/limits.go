@@ -26,16 +26,18 @@ func limit(e Endpoint, next HandlerFunc) HandlerFunc {
 		deadline = DeadlineDefault
 	}
 	return func(w http.ResponseWriter, r *http.Request) error {
-		ctx := r.Context()
+		c := r.Context().(*requestContext) // a Server's, and still ours alone
+		ctx := c.client
 		if mutates(r.Method) {
 			ctx = context.WithoutCancel(ctx)
 		}
 		ctx, cancel := context.WithTimeout(ctx, deadline)
 		defer cancel()
+		c.Context = ctx
 		if r.Body != nil && r.Body != http.NoBody {
 			r.Body = http.MaxBytesReader(w, r.Body, bytesMax)
 		}
-		return next(w, r.WithContext(ctx))
+		return next(w, r)
 	}
 }
 

@@ -35,16 +35,6 @@ type event struct {
 	notice string
 }
 
-type eventKey struct{}
-
-// eventOf gives the request's event; an empty one, which nobody reads, outside of a Server.
-func eventOf(ctx context.Context) *event {
-	if e, ok := ctx.Value(eventKey{}).(*event); ok {
-		return e
-	}
-	return &event{operation: operationUnmatched}
-}
-
 // Annotate notes for the log line what a request is about: the warehouse as the client named it, and the dotted name
 // of the thing in it.
 func Annotate(r *http.Request, warehouse, subject string) {
@@ -131,7 +121,9 @@ func record(log *slog.Logger, metrics *telemetry.Metrics, next http.Handler) htt
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := time.Now()
 		metrics.RequestBegan()
-		e := &event{operation: operationUnmatched}
+		c := &requestContext{Context: r.Context(), client: r.Context()}
+		e := &c.event
+		e.operation = operationUnmatched
 		rec := &recorder{ResponseWriter: w, begun: begun}
 		defer func() {
 			took := time.Since(begun)
@@ -145,7 +137,7 @@ func record(log *slog.Logger, metrics *telemetry.Metrics, next http.Handler) htt
 			metrics.RequestEnded(e.operation, status, took)
 			logRequest(log, r, e, status, rec.bytes, took)
 		}()
-		next.ServeHTTP(rec, r.WithContext(context.WithValue(r.Context(), eventKey{}, e)))
+		next.ServeHTTP(rec, r.WithContext(c))
 	})
 }
 

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -13,16 +12,24 @@ import (
 	"catalogd/internal/fault"
 )
 
-// routeEscaped makes chi route on the path as it came over the wire. net/http keeps the raw form only where it differs
-// from its own way of escaping, and chi falls back to the decoded one: "%2525" would be decoded twice and "%2F" would
-// split a name. Setting RoutePath closes both holes.
-func routeEscaped(router *chi.Mux) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		rctx := chi.NewRouteContext()
-		rctx.Routes = router
-		rctx.RoutePath = routePath(r.URL)
-		router.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, rctx)))
-	})
+// routeKey names a handler: a method and a pattern.
+type routeKey struct{ method, pattern string }
+
+// serveRoute calls the handler of a request's path as it came over the wire. net/http keeps the raw form only where it
+// differs from its own way of escaping, and chi's own handler falls back to the decoded one: "%2525" would be decoded
+// twice and "%2F" would split a name. It would also write each name into a map of the request's, which nobody reads.
+func (s *Server) serveRoute(w http.ResponseWriter, r *http.Request) {
+	path := routePath(r.URL)
+	pattern := s.router.Find(chi.RouteContext(r.Context()), r.Method, path)
+	if handler, ok := s.handlers[routeKey{r.Method, pattern}]; ok {
+		handler(w, r)
+		return
+	}
+	if allowed := s.methodsOf(path); len(allowed) > 0 {
+		methodNotAllowed(w, r, allowed)
+		return
+	}
+	notFound(w, r)
 }
 
 // routePath gives the escaped path, tolerant where clients join a base and a route: a slash at the end of the path and
@@ -94,7 +101,7 @@ func checkText(s string) error {
 }
 
 // notFound answers requests that no pattern matches. Most are settings with a wrong base, so it names the right one.
-func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
+func notFound(w http.ResponseWriter, r *http.Request) {
 	writeError(w, r, http.StatusNotFound, "NotFoundException",
 		"no route for "+r.Method+" "+cut(r.URL.EscapedPath())+": the Iceberg REST catalog is at "+CatalogBase+
 			" (set the client's uri to it, without /v1), the management API at "+ManagementBase+"/v1")
@@ -103,12 +110,15 @@ func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 // methods are those that rows use; for the Allow header.
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
-// methodNotAllowed answers requests whose path is served with other methods.
-func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
-	path := routePath(r.URL)
-	allowed := slices.DeleteFunc(slices.Clone(methods), func(method string) bool {
+// methodsOf gives the methods that a path is served with.
+func (s *Server) methodsOf(path string) []string {
+	return slices.DeleteFunc(slices.Clone(methods), func(method string) bool {
 		return !s.router.Match(chi.NewRouteContext(), method, path)
 	})
+}
+
+// methodNotAllowed answers requests whose path is served with other methods.
+func methodNotAllowed(w http.ResponseWriter, r *http.Request, allowed []string) {
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	writeError(w, r, http.StatusMethodNotAllowed, "UnsupportedOperationException",
 		cut(r.Method)+" is not served on this path; these are: "+strings.Join(allowed, ", "))

@@ -23,7 +23,8 @@ type ServerConfig struct {
 // Server answers HTTP requests by a table of endpoints.
 type Server struct {
 	handler   http.Handler
-	router    *chi.Mux
+	router    *chi.Mux // finds patterns
+	handlers  map[routeKey]http.HandlerFunc
 	admission *admission
 }
 
@@ -32,16 +33,15 @@ func NewServer(c ServerConfig) (*Server, error) {
 	if err := checkEndpoints(c.Endpoints); err != nil {
 		return nil, err
 	}
-	s := &Server{router: chi.NewRouter(), admission: newAdmission()}
-	s.router.NotFound(s.notFound)
-	s.router.MethodNotAllowed(s.methodNotAllowed)
+	s := &Server{router: chi.NewRouter(), handlers: map[routeKey]http.HandlerFunc{}, admission: newAdmission()}
 	for _, e := range c.Endpoints {
 		handler := s.endpointHandler(e, c.Authenticator)
 		for _, pattern := range patternsOf(e) {
 			s.router.Method(e.Method, pattern, handler)
+			s.handlers[routeKey{e.Method, pattern}] = handler
 		}
 	}
-	s.handler = record(c.Log, c.Metrics, identify(recoverPanics(c.Metrics, routeEscaped(s.router))))
+	s.handler = record(c.Log, c.Metrics, identify(recoverPanics(c.Metrics, http.HandlerFunc(s.serveRoute))))
 	return s, nil
 }
 
@@ -58,7 +58,7 @@ func (s *Server) endpointHandler(e Endpoint, authenticator Authenticator) http.H
 	next = limit(e, next)
 	return func(w http.ResponseWriter, r *http.Request) {
 		if hasEmptyParam(r) {
-			s.notFound(w, r)
+			notFound(w, r)
 			return
 		}
 		eventOf(r.Context()).operation = e.Operation

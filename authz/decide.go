@@ -51,7 +51,20 @@ type Decision struct {
 	Wanted  Privilege
 	On      Securable // the securable that was asked about (last of the path)
 	By      Grant     // the grant that allowed it
-	Reason  string    // one sentence; safe to log
+	holder  Securable // the securable that By was made on
+	asked   int       // length of the path
+}
+
+// Reason explains the decision in one sentence, which is safe to log. It is spelled when somebody wants it: most
+// decisions allow, and nobody asks those why.
+func (d Decision) Reason() string {
+	switch {
+	case d.Allowed:
+		return fmt.Sprintf("%s on %s is held through %s on %s (role %s)", d.Wanted, d.On, d.By.Privilege, d.holder, d.By.Role)
+	case d.asked == 0 || !Known(d.Wanted):
+		return fmt.Sprintf("nothing was asked that can be decided: privilege %q on %d securables", d.Wanted, d.asked)
+	}
+	return fmt.Sprintf("missing privilege %s on %s", d.Wanted, d.On)
 }
 
 // Decide tells whether one of the grants, on any element of the path (root first, target last), is the wanted
@@ -61,9 +74,8 @@ func Decide(grants []Grant, path []Securable, wanted Privilege) Decision {
 }
 
 func decide(grants []Grant, path []Securable, wanted Privilege) Decision {
-	d := Decision{Wanted: wanted}
+	d := Decision{Wanted: wanted, asked: len(path)}
 	if len(path) == 0 || !Known(wanted) {
-		d.Reason = fmt.Sprintf("nothing was asked that can be decided: privilege %q on %d securables", wanted, len(path))
 		return d
 	}
 	d.On = path[len(path)-1]
@@ -75,11 +87,9 @@ func decide(grants []Grant, path []Securable, wanted Privilege) Decision {
 		if at < 0 {
 			continue
 		}
-		d.Allowed, d.By = true, g
-		d.Reason = fmt.Sprintf("%s on %s is held through %s on %s (role %s)", wanted, d.On, g.Privilege, path[at], g.Role)
+		d.Allowed, d.By, d.holder = true, g, path[at]
 		return d
 	}
-	d.Reason = fmt.Sprintf("missing privilege %s on %s", wanted, d.On)
 	return d
 }
 

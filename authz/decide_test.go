@@ -250,17 +250,17 @@ func TestDecide_ReasonNamesPrivilegeAndSecurable(t *testing.T) {
 		{Kind: Table, ID: uuid.New(), Name: "a.b.t"},
 	}
 	refused := Decide(nil, path, TableReadData)
-	if want := `missing privilege TABLE_READ_DATA on table "a.b.t"`; refused.Allowed || refused.Reason != want {
-		t.Errorf("refused: %v %q, want %q", refused.Allowed, refused.Reason, want)
+	if want := `missing privilege TABLE_READ_DATA on table "a.b.t"`; refused.Allowed || refused.Reason() != want {
+		t.Errorf("refused: %v %q, want %q", refused.Allowed, refused.Reason(), want)
 	}
 	g := Grant{Privilege: CatalogManageContent, Kind: Catalog, SecurableID: path[1].ID, Role: "catalog_admin"}
 	allowed := Decide([]Grant{g}, path, TableReadData)
 	want := `TABLE_READ_DATA on table "a.b.t" is held through CATALOG_MANAGE_CONTENT on catalog "dev" (role catalog_admin)`
-	if !allowed.Allowed || allowed.Reason != want || allowed.By != g || allowed.On != path[3] {
+	if !allowed.Allowed || allowed.Reason() != want || allowed.By != g || allowed.On != path[3] {
 		t.Errorf("allowed: %+v, want reason %q", allowed, want)
 	}
-	if root := Decide(nil, path[:1], CatalogCreate); root.Reason != "missing privilege CATALOG_CREATE on the service" {
-		t.Errorf("on the root: %q", root.Reason)
+	if root := Decide(nil, path[:1], CatalogCreate); root.Reason() != "missing privilege CATALOG_CREATE on the service" {
+		t.Errorf("on the root: %q", root.Reason())
 	}
 }
 
@@ -318,9 +318,9 @@ func TestDecide_GrantHoldsBelowNeverAboveOrBeside(t *testing.T) {
 		d := Decide([]Grant{{Privilege: held, Kind: on.Kind, SecurableID: on.ID}}, target, wanted)
 		below := len(target) >= len(at) && slices.Equal(target[:len(at)], at)
 		if want := below && Implies(held, wanted); d.Allowed != want {
-			t.Fatalf("allowed = %v, want %v: %s", d.Allowed, want, d.Reason)
+			t.Fatalf("allowed = %v, want %v: %s", d.Allowed, want, d.Reason())
 		}
-		if d.Reason == "" || d.Wanted != wanted {
+		if d.Reason() == "" || d.Wanted != wanted {
 			t.Fatalf("decision does not explain itself: %+v", d)
 		}
 	})

@@ -63,14 +63,18 @@ func (s *Service) require(ctx context.Context, c Caller, res Resolution, path []
 }
 
 func (s *Service) refuse(ctx context.Context, c Caller, n need, d authz.Decision) error {
+	return s.refuseBecause(ctx, c, n, d.On, d.Reason())
+}
+
+func (s *Service) refuseBecause(ctx context.Context, c Caller, n need, on authz.Securable, reason string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), denialMax) // who leaves at once is recorded all the same
 	defer cancel()
-	denial := Denial{At: s.Now(), Caller: c, Operation: n.operation, Subject: n.subject, Reason: d.Reason}
+	denial := Denial{At: s.Now(), Caller: c, Operation: n.operation, Subject: n.subject, Reason: reason}
 	if err := s.Store.RecordDenial(ctx, denial); err != nil {
 		s.Log.Error("a denial could not be recorded", "operation", n.operation, "principal", c.Principal.Name, "cause", err)
 	}
 	where := "on it or on what it lies in"
-	if d.On.Kind == authz.Root {
+	if on.Kind == authz.Root {
 		where = "on the service"
 	}
 	return fault.New(fault.Forbidden, "Principal %q may not %s %s: %s is missing %s",

@@ -151,7 +151,7 @@ func (s *Service) RotateSecret(ctx context.Context, c Caller, name string) (Prin
 	}
 	if !c.Principal.Roles.All && !p.RotationRequired {
 		n := need{"rotate-secret", name, authz.PrincipalRotateCredentials}
-		_ = s.refuse(ctx, c, n, authz.Decision{Reason: "the token is narrowed to some of the principal's roles"})
+		_ = s.refuseBecause(ctx, c, n, authz.Securable{}, "the token is narrowed to some of the principal's roles")
 		return PrincipalRecord{}, "", fault.New(fault.Forbidden, "Principal %q may not rotate its secret with a token that is narrowed to some "+
 			"of its roles: sign in with scope PRINCIPAL_ROLE:ALL, or have an administrator reset the secret", name)
 	}

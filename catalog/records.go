@@ -84,7 +84,8 @@ type Resolution struct {
 
 // Path gives the securables from the root to the innermost thing that was found.
 func (r Resolution) Path() []authz.Securable {
-	path := []authz.Securable{{Kind: authz.Root, ID: authz.RootID, Name: "root"}}
+	path := make([]authz.Securable, 1, 4+len(r.Ancestors))
+	path[0] = authz.Securable{Kind: authz.Root, ID: authz.RootID, Name: "root"}
 	if r.Warehouse == nil {
 		return path
 	}

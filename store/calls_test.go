@@ -233,7 +233,7 @@ func TestHotStatements_AreNotPlannedAnew(t *testing.T) {
 	for i := range 40 {
 		wanted := make([]tableWanted, 1+i%7)
 		for j := range wanted {
-			wanted[j] = tableWanted{namespace: uuid.NewString(), name: "t", grants: i%2 == 0}
+			wanted[j] = tableWanted{namespace: uuid.New(), name: "t", grants: i%2 == 0}
 		}
 		if _, err := s.findTables(t.Context(), wanted); err != nil {
 			t.Fatal(err)

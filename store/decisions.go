@@ -105,7 +105,7 @@ func (d *decision) wants(l catalog.Lookup) tableWanted {
 		w.name = fold(l.Table)
 	}
 	if d.res.Namespace != nil && l.Table != "" {
-		w.namespace = d.res.Namespace.ID.String()
+		w.namespace = d.res.Namespace.ID
 	}
 	return w
 }

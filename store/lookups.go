@@ -4,11 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"catalogd/authz"
 	"catalogd/catalog"
@@ -28,33 +29,40 @@ const (
 	lookupSecondsMax = 60 * time.Second
 )
 
-// sqlFindTables reads the epoch and one row for each member. The subqueries make the database look each name up by the
+// wantedTables gives the epoch and one row for each member. The subquery makes the database look each name up by the
 // index, whatever it guesses about their number; the arrays are subqueries so that it does not guess anew, and plan anew,
 // for each number of members.
-const sqlFindTables = `
-SELECT wanted.n, access_epoch.value,
-       t.id, t.namespace_id, t.kind, t.name, t.table_uuid, t.location, t.metadata_location, t.format_version, t.version,
-       g.grants
+const wantedTables = `
 FROM access_epoch
-CROSS JOIN unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::boolean[])) WITH ORDINALITY AS wanted (namespace, name, grants, n)
+CROSS JOIN unnest((SELECT $1::uuid[]), (SELECT $2::text[])) WITH ORDINALITY AS wanted (namespace, name, n)
 LEFT JOIN LATERAL (
     SELECT tables.id, tables.namespace_id, tables.kind, tables.name, tables.table_uuid, tables.location,
            tables.metadata_location, tables.format_version, tables.version
     FROM tables
-    WHERE tables.namespace_id = nullif(wanted.namespace, '')::uuid AND coalesce(tables.name_key, tables.name) = wanted.name
+    WHERE tables.namespace_id = wanted.namespace AND coalesce(tables.name_key, tables.name) = wanted.name
     LIMIT 1
-) AS t ON true
+) AS t ON true`
+
+const foundColumns = `
+SELECT wanted.n, access_epoch.value,
+       t.id, t.namespace_id, t.kind, t.name, t.table_uuid, t.location, t.metadata_location, t.format_version, t.version`
+
+// sqlFindTables is for members of whom nobody wants grants, which is nearly always.
+const sqlFindTables = foundColumns + `, NULL::json AS grants` + wantedTables
+
+const sqlFindTablesGrants = foundColumns + `, g.grants` + wantedTables + `
 LEFT JOIN LATERAL (
     SELECT json_agg(json_build_object('RoleID', grants.role_id, 'Kind', grants.securable_kind,
                                       'Privilege', grants.privilege)) AS grants
     FROM grants
-    WHERE wanted.grants AND grants.securable_id = t.id AND grants.securable_kind = t.kind
-) AS g ON wanted.grants`
+    WHERE grants.securable_id = t.id AND grants.securable_kind = t.kind
+) AS g ON true`
 
-// tableWanted asks for a table or view by its namespace's id, "" for none, and its name as the database compares it.
+// tableWanted asks for a table or view by its namespace's id, uuid.Nil for none, and its name as the database compares it.
 type tableWanted struct {
-	namespace, name string
-	grants          bool // those on the table are wanted too
+	namespace uuid.UUID
+	name      string
+	grants    bool // those on the table are wanted too
 }
 
 // tableFound is the answer: what was there at the epoch.
@@ -155,9 +163,11 @@ func (l *lookups) leave(m *lookupMember) {
 	}
 }
 
-// run sends statements while somebody waits.
+// run sends statements while somebody waits. Before each it lets those requests go first that can run now: they come to
+// this very statement, and fewer statements are sent. When there are none it goes on at once.
 func (l *lookups) run() {
 	for {
+		runtime.Gosched()
 		members, ctx, cancel := l.next()
 		if members == nil {
 			return
@@ -201,20 +211,28 @@ func (l *lookups) next() ([]*lookupMember, context.Context, context.CancelFunc) 
 
 // findTables is one statement for many members. It is not tried again: they do that, each for itself.
 func (s *Store) findTables(ctx context.Context, wanted []tableWanted) ([]tableFound, error) {
-	namespaces, names, grants := make([]string, len(wanted)), make([]string, len(wanted)), make([]bool, len(wanted))
+	namespaces, names, statement := make([]pgtype.UUID, len(wanted)), make([]string, len(wanted)), sqlFindTables
 	for i, w := range wanted {
-		namespaces[i], names[i], grants[i] = w.namespace, w.name, w.grants
+		namespaces[i], names[i] = pgtype.UUID{Bytes: w.namespace, Valid: w.namespace != uuid.Nil}, w.name
+		if w.grants {
+			statement = sqlFindTablesGrants
+		}
 	}
 	found := make([]tableFound, len(wanted))
 	got := 0
 	err := s.readOnce(ctx, func(q querier) error {
-		rows, err := q.Query(ctx, sqlFindTables, namespaces, names, grants)
+		rows, err := q.Query(ctx, statement, namespaces, names)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
+		var row foundRow
+		targets := row.targets()
 		for got = 0; rows.Next(); got++ {
-			if err := scanFound(rows, found); err != nil {
+			if err := rows.Scan(targets...); err != nil {
+				return err
+			}
+			if err := row.into(found); err != nil {
 				return err
 			}
 		}
@@ -226,32 +244,38 @@ func (s *Store) findTables(ctx context.Context, wanted []tableWanted) ([]tableFo
 	return found, err
 }
 
-func scanFound(rows pgx.Rows, found []tableFound) error {
-	var n int
-	var f tableFound
-	var id, namespace, tableUUID *uuid.UUID
-	var kind, name, location, metadata *string
-	var format *int
-	var version *int64
-	var grants []byte
-	err := rows.Scan(&n, &f.epoch, &id, &namespace, &kind, &name, &tableUUID, &location, &metadata, &format, &version, &grants)
-	if err != nil {
-		return err
+// foundRow is a row of sqlFindTables. Its types take NULL without an allocation for each column.
+type foundRow struct {
+	n, epoch                       int64
+	id, namespace, tableUUID       pgtype.UUID
+	kind, name, location, metadata pgtype.Text
+	format                         pgtype.Int4
+	version                        pgtype.Int8
+	grants                         []byte
+}
+
+func (r *foundRow) targets() []any {
+	return []any{&r.n, &r.epoch, &r.id, &r.namespace, &r.kind, &r.name, &r.tableUUID, &r.location, &r.metadata, &r.format, &r.version, &r.grants}
+}
+
+// into puts the row where the answers of its statement are.
+func (r *foundRow) into(found []tableFound) error {
+	if r.n < 1 || int(r.n) > len(found) {
+		return fault.New(fault.Internal, "answer %d of %d", r.n, len(found))
 	}
-	if n < 1 || n > len(found) {
-		return fault.New(fault.Internal, "answer %d of %d", n, len(found))
-	}
-	if id != nil {
+	f := &found[r.n-1]
+	f.epoch = r.epoch
+	if r.id.Valid {
 		f.record = &catalog.TableRecord{
-			ID: *id, Kind: catalog.Kind(*kind), NamespaceID: *namespace, UUID: *tableUUID, Ident: catalog.Identifier{Name: *name},
-			Location: *location, MetadataLocation: *metadata, FormatVersion: *format, Version: *version,
+			ID: r.id.Bytes, Kind: catalog.Kind(r.kind.String), NamespaceID: r.namespace.Bytes, UUID: r.tableUUID.Bytes,
+			Ident: catalog.Identifier{Name: r.name.String}, Location: r.location.String, MetadataLocation: r.metadata.String,
+			FormatVersion: int(r.format.Int32), Version: r.version.Int64,
 		}
 	}
-	if grants != nil {
-		if err := json.Unmarshal(grants, &f.grants); err != nil {
+	if r.grants != nil {
+		if err := json.Unmarshal(r.grants, &f.grants); err != nil {
 			return fmt.Errorf("decode grants on a table: %w", err)
 		}
 	}
-	found[n-1] = f
 	return nil
 }

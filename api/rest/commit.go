@@ -17,12 +17,8 @@ func (h *handlers) commitTable(w http.ResponseWriter, r *http.Request) error {
 // writeCommitted writes a CommitTableResponse. From here on nothing may answer a 4xx: clients would delete the files
 // of a commit that has landed.
 func writeCommitted(w http.ResponseWriter, r *http.Request, t catalog.LoadedTable) error {
-	head, err := metadataHead(t.MetadataLocation)
-	if err != nil {
-		return err
-	}
 	api.SetETag(w, t.ETag)
-	return api.RawJSON(w, r, head, t.Metadata, []byte("}"))
+	return api.RawJSON(w, r, metadataHead(t.MetadataLocation), t.Metadata, []byte("}"))
 }
 
 // commitTransaction applies changes to several tables, all or none.

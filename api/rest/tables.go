@@ -1,8 +1,8 @@
 package rest
 
 import (
-	"bytes"
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -122,10 +122,28 @@ func (h *handlers) renameTable(w http.ResponseWriter, r *http.Request) error {
 	return rename(w, r, h.Service.RenameTable)
 }
 
-// loadTableTail is what follows the metadata in a LoadTableResult. Config holds strings only: Java fails on others.
-type loadTableTail struct {
-	Config             map[string]string   `json:"config"`
-	StorageCredentials []storageCredential `json:"storage-credentials"`
+// appendTail appends what follows the metadata in a LoadTableResult. Config holds strings only: Java fails on others.
+func appendTail(dst []byte, config map[string]string, credentials *vending.Credentials) []byte {
+	dst = appendConfig(append(dst, `,"config":`...), config)
+	dst = append(dst, `,"storage-credentials":[`...)
+	if credentials != nil {
+		dst = api.AppendJSON(append(dst, `{"prefix":`...), credentials.Prefix)
+		dst = append(appendConfig(append(dst, `,"config":`...), credentials.Config), '}')
+	}
+	return append(dst, "]}"...)
+}
+
+// appendConfig appends settings as an object, by name.
+func appendConfig(dst []byte, config map[string]string) []byte {
+	dst = append(dst, '{')
+	for i, name := range slices.Sorted(maps.Keys(config)) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(api.AppendJSON(dst, name), ':')
+		dst = api.AppendJSON(dst, config[name])
+	}
+	return append(dst, '}')
 }
 
 type storageCredential struct {
@@ -147,35 +165,23 @@ func writeLoadedTable(w http.ResponseWriter, r *http.Request, t catalog.LoadedTa
 	if t.Document != nil {
 		api.AnnotateFormat(r, t.Document.FormatVersion())
 	}
-	tail := loadTableTail{Config: t.Config, StorageCredentials: []storageCredential{}}
-	if tail.Config == nil {
-		tail.Config = map[string]string{}
-	}
 	if t.Credentials != nil {
-		tail.StorageCredentials = storageCredentials(*t.Credentials)
 		api.NoStore(w)
 	}
-	tailText, err := api.EncodeJSON(tail)
-	if err != nil {
-		return err
-	}
-	head, err := metadataHead(t.MetadataLocation)
-	if err != nil {
-		return err
-	}
 	api.SetETag(w, t.ETag)
-	tailText[0] = ',' // instead of its brace: it goes on where the metadata ends
-	return api.PackedJSON(w, r, head, t.Metadata, t.Packed, tailText)
+	tail := appendTail(make([]byte, 0, tailBytes), t.Config, t.Credentials)
+	return api.PackedJSON(w, r, metadataHead(t.MetadataLocation), t.Metadata, t.Packed, tail)
 }
 
+// tailBytes is the room for what follows the metadata; a longer tail takes more.
+const tailBytes = 512
+
 // metadataHead opens an answer up to where the metadata's text follows. A staged table has no location.
-func metadataHead(location string) ([]byte, error) {
+func metadataHead(location string) []byte {
 	if location == "" {
-		return []byte(`{"metadata":`), nil
+		return []byte(`{"metadata":`)
 	}
-	text, err := api.EncodeJSON(location)
-	if err != nil {
-		return nil, err
-	}
-	return bytes.Join([][]byte{[]byte(`{"metadata-location":`), text, []byte(`,"metadata":`)}, nil), nil
+	const before, after = `{"metadata-location":`, `,"metadata":`
+	head := make([]byte, 0, len(before)+len(location)+len(`""`)+len(after))
+	return append(api.AppendJSON(append(head, before...), location), after...)
 }

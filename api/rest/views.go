@@ -58,9 +58,5 @@ func (h *handlers) renameView(w http.ResponseWriter, r *http.Request) error {
 // writeLoadedView writes a LoadViewResult around the metadata's own text. Java dies of a config that is null and of a
 // missing metadata-location.
 func writeLoadedView(w http.ResponseWriter, r *http.Request, v catalog.LoadedView) error {
-	head, err := metadataHead(v.MetadataLocation)
-	if err != nil {
-		return err
-	}
-	return api.PackedJSON(w, r, head, v.Metadata, v.Packed, []byte(`,"config":{}}`))
+	return api.PackedJSON(w, r, metadataHead(v.MetadataLocation), v.Metadata, v.Packed, []byte(`,"config":{}}`))
 }

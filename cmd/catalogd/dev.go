@@ -68,6 +68,7 @@ func runDev(ctx context.Context, c *call) error {
 	}
 	d := &dev{call: c, options: o, config: config, began: began}
 	defer d.end()
+	paceCollector(c)
 	if err := d.prepare(ctx); err != nil {
 		return err
 	}
@@ -87,6 +88,7 @@ type dev struct {
 	config  Config
 	began   time.Time
 
+	lines      *telemetry.Lines // the log
 	folder     *devFolder
 	postgres   *pgserver.Server
 	app        *app
@@ -112,7 +114,8 @@ func (d *dev) prepare(ctx context.Context) error {
 		return fmt.Errorf("private Postgres: %w", err)
 	}
 	d.config.Database.URL, d.config.Database.DirectURL = d.postgres.URL(), ""
-	log := telemetry.NewLogger(d.call.Err, d.config.Log.Level, d.config.Log.Format)
+	d.lines = telemetry.NewLines(d.call.Err)
+	log := telemetry.NewLogger(d.lines, d.config.Log.Level, d.config.Log.Format)
 	if d.app, err = newApp(ctx, d.config, log); err != nil {
 		return err
 	}
@@ -127,6 +130,9 @@ func (d *dev) prepare(ctx context.Context) error {
 func (d *dev) end() {
 	if d.app != nil {
 		d.app.close()
+	}
+	if d.lines != nil {
+		d.lines.Flush()
 	}
 	if d.postgres != nil {
 		stop, cancel := context.WithTimeout(context.Background(), stopPatience)

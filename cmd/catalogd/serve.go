@@ -24,7 +24,9 @@ func runServe(ctx context.Context, c *call) error {
 		return nil
 	}
 	began := time.Now()
-	log := telemetry.NewLogger(c.Err, config.Log.Level, config.Log.Format)
+	lines := telemetry.NewLines(c.Err)
+	defer lines.Flush()
+	log := telemetry.NewLogger(lines, config.Log.Level, config.Log.Format)
 	if _, _, err := config.secretKeys(); err != nil {
 		return err // before the addresses are taken, so that the message is the same whatever else is wrong
 	}
@@ -40,6 +42,7 @@ func runServe(ctx context.Context, c *call) error {
 		return err
 	}
 	defer a.close()
+	paceCollector(c)
 	r := &running{app: a, api: api, ops: ops, withWorker: config.Maintenance.Embedded}
 	if err := r.start(); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"strings"
@@ -16,20 +17,57 @@ var secretWords = []string{
 }
 
 // NewLogger makes the server's logger: JSON lines, or text when format is "text". Attributes whose names sound like
-// secrets are masked; that is the second net, types that hold secrets mask themselves.
+// secrets are masked; that is the second net, types that hold secrets mask themselves. When w is Lines, errors are
+// written through at once.
 func NewLogger(w io.Writer, level slog.Leveler, format string) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: redactAttr}
+	one := &oneAtATime{w: w}
 	if format == "text" {
-		return slog.New(slog.NewTextHandler(w, options))
+		return slog.New(handler{Handler: slog.NewTextHandler(one, options), w: one})
 	}
-	return slog.New(slog.NewJSONHandler(w, options))
+	return slog.New(handler{Handler: slog.NewJSONHandler(one, options), w: one, spells: true})
+}
+
+// handler masks, by the handler inside, and spells the lines itself that have nothing to mask: those of requests, whose
+// cost is part of each request's.
+type handler struct {
+	slog.Handler
+	w      *oneAtATime
+	spells bool
+}
+
+// Handle implements slog.Handler.
+func (h handler) Handle(ctx context.Context, line slog.Record) error {
+	var err error
+	if h.spells && isPlain(line) {
+		text := texts.Get().(*[]byte)
+		*text = appendLine((*text)[:0], line)
+		_, err = h.w.Write(*text)
+		texts.Put(text)
+	} else {
+		err = h.Handler.Handle(ctx, line)
+	}
+	if line.Level >= slog.LevelError {
+		h.w.flush()
+	}
+	return err
+}
+
+// WithAttrs implements slog.Handler.
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return handler{Handler: h.Handler.WithAttrs(attrs), w: h.w}
+}
+
+// WithGroup implements slog.Handler.
+func (h handler) WithGroup(name string) slog.Handler {
+	return handler{Handler: h.Handler.WithGroup(name), w: h.w}
 }
 
 // plainNames are the attributes of a request's line and of every line, which need no look at their letters.
 var plainNames = map[string]bool{
 	slog.TimeKey: true, slog.LevelKey: true, slog.MessageKey: true, "operation": true, "status": true, "duration_ms": true,
 	"request_id": true, "principal": true, "warehouse": true, "subject": true, "client": true, "user_agent": true,
-	"client_version": true, "bytes": true, "kind": true, "reason": true, "cause": true,
+	"client_version": true, "bytes": true, "format_version": true, "kind": true, "reason": true, "cause": true,
 }
 
 // redactAttr masks an attribute by its name.

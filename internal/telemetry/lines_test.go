@@ -1,0 +1,89 @@
+package telemetry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestLines_WaitForOthersAndNotForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		lines := NewLines(&out)
+		log := NewLogger(lines, slog.LevelInfo, "json")
+		log.Info("one")
+		log.Info("two", "some", true)
+		if out.Len() > 0 {
+			t.Fatalf("written at once: %s", &out)
+		}
+		<-time.After(linesDelayMax)
+		synctest.Wait()
+		if text := out.String(); strings.Count(text, "\n") != 2 || strings.Index(text, "one") > strings.Index(text, "two") {
+			t.Errorf("after %v: %s", linesDelayMax, text)
+		}
+		for _, log := range []*slog.Logger{log, log.With("part", "x"), NewLogger(lines, slog.LevelInfo, "text")} {
+			out.Reset()
+			log.Info("three")
+			log.Error("four")
+			if strings.Count(out.String(), "\n") != 2 {
+				t.Errorf("an error waits, or overtook a line: %s", &out)
+			}
+		}
+		out.Reset()
+		log.Info("five")
+		lines.Flush()
+		if !strings.Contains(out.String(), "five") {
+			t.Error("Flush left a line")
+		}
+		out.Reset()
+		for range 2 * linesBytesMax / 100 {
+			log.Info(strings.Repeat("x", 100))
+		}
+		if len(lines.waiting) > linesBytesMax || out.Len() < linesBytesMax {
+			t.Errorf("%d bytes wait, %d are written", len(lines.waiting), out.Len())
+		}
+		lines.Flush()
+	})
+}
+
+// TestAppendLine_IsAsSlogSpellsIt holds our lines against slog's own, as JSON is read.
+func TestAppendLine_IsAsSlogSpellsIt(t *testing.T) {
+	names := []string{"operation", "subject", "reason", "bytes", "duration_ms"}
+	rapid.Check(t, func(t *rapid.T) {
+		line := slog.NewRecord(time.UnixMicro(rapid.Int64Range(0, 1e15).Draw(t, "time")), slog.Level(rapid.IntRange(-4, 8).Draw(t, "level")),
+			rapid.String().Draw(t, "message"), 0)
+		for _, name := range names {
+			switch rapid.IntRange(0, 2).Draw(t, "kind") {
+			case 0:
+				line.AddAttrs(slog.String(name, rapid.String().Draw(t, "text")))
+			case 1:
+				line.AddAttrs(slog.Int64(name, rapid.Int64().Draw(t, "number")))
+			default:
+				line.AddAttrs(slog.Float64(name, float64(rapid.Int64Range(0, 1e12).Draw(t, "microseconds"))/1000))
+			}
+		}
+		var theirs bytes.Buffer
+		if err := slog.NewJSONHandler(&theirs, &slog.HandlerOptions{Level: slog.LevelDebug}).Handle(context.Background(), line); err != nil {
+			t.Fatal(err)
+		}
+		if !isPlain(line) {
+			t.Fatal("not plain")
+		}
+		ours := appendLine(nil, line)
+		var got, want map[string]any
+		if err := json.Unmarshal(ours, &got); err != nil || ours[len(ours)-1] != '\n' || bytes.Count(ours, []byte("\n")) != 1 {
+			t.Fatalf("%q: %v", ours, err)
+		}
+		if err := json.Unmarshal(theirs.Bytes(), &want); err != nil || !maps.Equal(got, want) {
+			t.Fatalf("%s is not as\n%s", ours, &theirs)
+		}
+	})
+}
