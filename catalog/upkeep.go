@@ -61,6 +61,7 @@ type OutdatedFile struct {
 type DroppedTable struct {
 	Warehouse Warehouse
 	Record    TableRecord // as it was when it was dropped; NamespaceID and FormatVersion are not kept
+	DroppedAt time.Time
 }
 
 // DroppedListed is a dropped table or view as lists show it.

@@ -47,6 +47,12 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
+	return newBenchIn(t, t.TempDir())
+}
+
+// newBenchIn is newBench with a folder for the warehouse.
+func newBenchIn(t *testing.T, folder string) *bench {
+	t.Helper()
 	db, err := store.Open(t.Context(), store.Config{URL: pgtest.Database(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +62,7 @@ func newBench(t *testing.T) *bench {
 	files := iceio.New(iceio.Config{Providers: providers})
 	t.Cleanup(files.Close)
 	log := slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	b := &bench{t: t, store: db, files: files, folder: t.TempDir()}
+	b := &bench{t: t, store: db, files: files, folder: folder}
 	b.service = catalog.New(catalog.Config{Store: db, Admin: db, Metadata: files, Providers: providers, Log: log})
 	_, _, err = b.service.EnsureWarehouse(t.Context(), catalog.WarehouseDraft{
 		Name: "w", Location: "file://" + b.folder, Storage: vending.Profile{StorageType: local.StorageType},

@@ -35,6 +35,7 @@ func (h heldFiles) Open(name string) (icebergio.File, error) {
 func (heldFiles) Remove(string) error                         { return fs.ErrInvalid }
 func (heldFiles) Create(string) (icebergio.FileWriter, error) { return nil, fs.ErrInvalid }
 func (heldFiles) WriteFile(string, []byte) error              { return fs.ErrInvalid }
+func (heldFiles) WalkDir(string, fs.WalkDirFunc) error        { return fs.ErrInvalid }
 
 // bigTable is a table of so many data files with bounds of eight columns, four of which the table is sorted by. The
 // bounds of the first are as long as said.

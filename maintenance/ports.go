@@ -32,6 +32,8 @@ type Tables interface {
 // Files reads and writes one table's files, with credentials narrowed to that table.
 type Files interface {
 	icebergio.WriteFileIO
+	// WalkDir calls fn for each file below a folder in the table's location.
+	icebergio.ListableIO
 }
 
 // aborter is a file writer that can give up and leave nothing, as object stores allow.

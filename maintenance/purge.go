@@ -122,7 +122,9 @@ func (p *purge) run(ctx context.Context) (Finish, error) {
 	if err != nil {
 		return Finish{}, fmt.Errorf("open the files of dropped table %s: %w", p.job.Subject, err)
 	}
-	err = p.removeAll(ctx, references, logged)
+	if err = p.refuseSuccessor(document, logged); err == nil {
+		err = p.removeAll(ctx, references, logged)
+	}
 	var no refusal
 	switch {
 	case errors.Is(err, errTableBack):

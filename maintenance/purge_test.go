@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	icebergio "github.com/apache/iceberg-go/io"
 	"github.com/google/uuid"
@@ -269,5 +271,66 @@ func TestPurge_JobIsShown(t *testing.T) {
 	}
 	if _, err := maintenance.ParseKind("purge"); !fault.Is(err, fault.BadRequest) {
 		t.Errorf("a purge can be asked for: %v", err)
+	}
+}
+
+// beside is another catalog on the same warehouse folder: what went on after the backup from which b was restored.
+func (b *bench) beside() *bench {
+	b.t.Helper()
+	return newBenchIn(b.t, b.folder)
+}
+
+// A database that was restored from a backup has a purge of a table that somebody got back since then.
+func TestPurge_RestoredDatabaseRemovesNothingThatLives(t *testing.T) {
+	for name, goOn := range map[string]func(tt *testTable, files []string){
+		"registered and appended": func(tt *testTable, files []string) { tt.register("file://" + files[len(files)-1]) },
+		"registered an older one": func(tt *testTable, files []string) { tt.register("file://" + files[0]) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			tt, _ := purgeTable(b, "t", tableOptions{})
+			last := tt.load()
+			_, job := tt.drop()
+			live := &testTable{bench: b.beside(), ident: tt.ident, next: tt.next}
+			goOn(live, b.metadataOf(last.Location()))
+			live.append(live.rows("c", 3))
+			newest, before := live.load(), b.filesBelow(last.Location())
+			b.drain(b.worker(nil))
+			got := tt.job(job.ID)
+			expectState(t, got, maintenance.Refused, maintenance.CodeNewerMetadata)
+			if after := b.filesBelow(last.Location()); !slices.Equal(after, before) || !strings.Contains(got.Reason.Message, newest.MetadataLocation()) {
+				t.Errorf("left %d of %d files: %s", len(after), len(before), got.Reason.Message)
+			}
+			tt.register(newest.MetadataLocation()) // the remedy
+			if tt.load().MetadataLocation() != newest.MetadataLocation() {
+				t.Error("not registered")
+			}
+		})
+	}
+}
+
+func (b *bench) metadataOf(location string) []string {
+	files := b.filesBelow(location + "/metadata")
+	return slices.DeleteFunc(files, func(f string) bool { return !strings.HasSuffix(f, ".metadata.json") })
+}
+
+// What a commit left that came to nothing long before the drop does not keep a table from being purged; what was left
+// around the drop does, whatever is in it.
+func TestPurge_LeftoversOfCommits(t *testing.T) {
+	for age, want := range map[time.Duration]maintenance.State{time.Hour: maintenance.Succeeded, 0: maintenance.Refused} {
+		b := newBench(t)
+		tt, _ := purgeTable(b, "t", tableOptions{properties: map[string]string{"write.metadata.previous-versions-max": "1"}})
+		leftover := filepath.Join(bare(tt.load().Location()), "metadata", "00009-x.gz.metadata.json")
+		if err := (rawFS{}).WriteFile(leftover, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(leftover, time.Time{}, time.Now().Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+		_, job := tt.drop()
+		b.drain(b.worker(nil))
+		if got := tt.job(job.ID); got.State != want {
+			t.Errorf("a leftover of %s before: %s %+v", age, got.State, got.Reason)
+		}
 	}
 }

@@ -152,7 +152,7 @@ func (s *Store) ForgetOutdated(ctx context.Context, metadataLocations []string) 
 
 const sqlFindDropped = `
 SELECT dropped_tables.id, dropped_tables.namespace, dropped_tables.name, dropped_tables.table_uuid, dropped_tables.location,
-       dropped_tables.metadata_location, warehouses.name
+       dropped_tables.metadata_location, dropped_tables.dropped_at, warehouses.name
 FROM dropped_tables JOIN warehouses ON warehouses.id = dropped_tables.warehouse_id
 WHERE dropped_tables.id = @id AND dropped_tables.purged_until IS NULL`
 
@@ -164,7 +164,7 @@ func (s *Store) FindDropped(ctx context.Context, id uuid.UUID) (catalog.DroppedT
 		r := &d.Record
 		var levels []string
 		err := q.QueryRow(ctx, sqlFindDropped, pgx.NamedArgs{"id": id}).Scan(&r.ID, &levels, &r.Ident.Name, &r.UUID, &r.Location,
-			&r.MetadataLocation, &warehouse)
+			&r.MetadataLocation, &d.DroppedAt, &warehouse)
 		if noRows(err) {
 			return fault.New(fault.NotFound, "the dropped table is not there any more")
 		}

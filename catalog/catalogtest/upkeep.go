@@ -73,7 +73,7 @@ func (s *Store) FindDropped(ctx context.Context, id uuid.UUID) (catalog.DroppedT
 		if !ok || row.gone {
 			return fault.New(fault.NotFound, "the dropped table is not there any more")
 		}
-		d.Warehouse, d.Record = st.warehouses[row.warehouse], row.TableRecord
+		d.Warehouse, d.Record, d.DroppedAt = st.warehouses[row.warehouse], row.TableRecord, row.droppedAt
 		d.Record.NamespaceID, d.Record.FormatVersion, d.Record.Version = uuid.Nil, 0, 0
 		return nil
 	})

@@ -28,7 +28,7 @@ type Metadata interface {
 func FileName(previous, uuid string, gzip bool) string {
 	next := 0
 	if previous != "" {
-		next = fileNumber(previous) + 1
+		next = FileNumber(previous) + 1
 	}
 	suffix := ".metadata.json"
 	if gzip {
@@ -42,8 +42,8 @@ func NamesMetadata(file string) bool {
 	return strings.HasSuffix(file, ".metadata.json") || strings.HasSuffix(file, ".metadata.json.gz")
 }
 
-// fileNumber reads 12 from ".../00012-<uuid>.metadata.json" and 7 from ".../v7.metadata.json"; 0 from other names.
-func fileNumber(location string) int {
+// FileNumber reads 12 from ".../00012-<uuid>.metadata.json" and 7 from ".../v7.metadata.json"; 0 from other names.
+func FileNumber(location string) int {
 	name := location[strings.LastIndexByte(location, '/')+1:]
 	digits, _, found := strings.Cut(name, "-")
 	if rest, isHadoop := strings.CutPrefix(name, "v"); !found && isHadoop {
