@@ -79,7 +79,8 @@ type LogConfig struct {
 
 // ShutdownConfig is about the end of a server.
 type ShutdownConfig struct {
-	Grace time.Duration // how long requests and jobs may go on after SIGTERM
+	Delay time.Duration // how long a server is open after SIGTERM while readiness says no; a balancer learns of it meanwhile
+	Grace time.Duration // how long requests and jobs may go on after that
 }
 
 // Bounds of settings; docs/operations.md promises them.
@@ -93,6 +94,7 @@ const (
 	metadataCacheMax   = 64 << 30
 	workerMemoryMin    = 64 << 20
 	shutdownGraceMax   = 10 * time.Minute
+	shutdownDelayMax   = 10 * time.Minute
 	secretFileBytesMax = 64 << 10
 )
 
@@ -156,6 +158,9 @@ func (c *Config) validate() error {
 	}
 	if c.Log.Format != "json" && c.Log.Format != "text" {
 		add("log.format", fmt.Sprintf("%q is neither json nor text", c.Log.Format), "")
+	}
+	if c.Shutdown.Delay < 0 || c.Shutdown.Delay > shutdownDelayMax {
+		add("shutdown.delay", fmt.Sprintf("outside 0 to %d seconds", int(shutdownDelayMax.Seconds())), "")
 	}
 	if c.Shutdown.Grace < 0 || c.Shutdown.Grace > shutdownGraceMax {
 		add("shutdown.grace", fmt.Sprintf("outside 0 to %d seconds", int(shutdownGraceMax.Seconds())), "")

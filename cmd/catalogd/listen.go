@@ -50,6 +50,7 @@ type servers struct {
 	api, ops        *listener
 	handler, health http.Handler
 	log             *slog.Logger
+	delay           time.Duration // between readiness' no and the end of listening
 	grace           time.Duration
 	stopping        atomic.Bool // readiness answers no from then on
 
@@ -90,6 +91,22 @@ func (s *servers) wait(ctx context.Context, gone <-chan struct{}) error {
 			return nil // an interrupt from the terminal reaches both at once
 		}
 		return errors.New("the private Postgres ended by itself; its log is postgres.log in the data folder")
+	}
+}
+
+// linger serves on for the delay while readiness says no, so that balancers take the server out before its port is dead.
+// It ends early when nothing is left to serve with; a second signal ends the process itself.
+func (s *servers) linger(gone <-chan struct{}) error {
+	s.stopping.Store(true)
+	delay := time.NewTimer(s.delay)
+	defer delay.Stop()
+	select {
+	case <-delay.C:
+		return nil
+	case err := <-s.failed:
+		return err
+	case <-gone:
+		return nil // an interrupt from the terminal reaches the private Postgres too
 	}
 }
 

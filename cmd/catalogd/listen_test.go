@@ -91,6 +91,59 @@ func TestServers_DrainRequestsWhileReadinessSaysNo(t *testing.T) {
 	}
 }
 
+// TestServers_DelayKeepsServing: between the signal and the end of listening a balancer has time to learn that it must
+// send no more, and what it sends until then is answered, on new connections too.
+func TestServers_DelayKeepsServing(t *testing.T) {
+	s := startServers(t, http.NotFoundHandler(), time.Second)
+	s.delay = time.Hour
+	gone, lingered := make(chan struct{}), make(chan error, 1)
+	go func() { lingered <- s.linger(gone) }()
+	for {
+		if code, _ := statusOf(t, s.ops.url()+"/readyz"); code == http.StatusServiceUnavailable {
+			break
+		}
+	}
+	for range 3 {
+		fresh := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		res, err := fresh.Get(s.api.url())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := res.Body.Close(); err != nil || res.StatusCode != http.StatusNotFound {
+			t.Errorf("a request during the delay: %d, %v", res.StatusCode, err)
+		}
+	}
+	select {
+	case err := <-lingered:
+		t.Fatalf("the delay of an hour is over: %v", err)
+	default:
+	}
+	close(gone)
+	if err := <-lingered; err != nil {
+		t.Errorf("a Postgres that the same interrupt ended: %v", err)
+	}
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestServers_DelayEnds: by its time, and at once when there is nothing left to serve with.
+func TestServers_DelayEnds(t *testing.T) {
+	s := startServers(t, http.NotFoundHandler(), time.Second)
+	for _, delay := range []time.Duration{0, time.Millisecond} {
+		s.delay = delay
+		if err := s.linger(nil); err != nil || !s.stopping.Load() {
+			t.Errorf("a delay of %s: %v", delay, err)
+		}
+	}
+	s.delay = time.Hour
+	s.api.net.Close()
+	if err := s.linger(nil); err == nil || !strings.Contains(err.Error(), "serve listen") {
+		t.Errorf("a dead listener during the delay: %v", err)
+	}
+	_ = s.stop()
+}
+
 // TestServers_GraceEnds: a request that never ends does not keep the server.
 func TestServers_GraceEnds(t *testing.T) {
 	entered := make(chan struct{})

@@ -77,7 +77,8 @@ func (r *running) start() error {
 	if err != nil {
 		return err
 	}
-	r.servers = &servers{api: r.api, ops: r.ops, handler: handler, log: r.app.log, grace: r.app.config.Shutdown.Grace}
+	r.servers = &servers{api: r.api, ops: r.ops, handler: handler, log: r.app.log,
+		delay: r.app.config.Shutdown.Delay, grace: r.app.config.Shutdown.Grace}
 	r.servers.health = r.app.health(r.servers.stopping.Load)
 	if r.withWorker {
 		if err := r.app.worker.Start(); err != nil {
@@ -88,13 +89,16 @@ func (r *running) start() error {
 	return nil
 }
 
-// untilDone waits for the end and ends in order: readiness says no, requests drain while the worker gives its job
-// back, then the database is let go by the caller.
+// untilDone waits for the end and ends in order: readiness says no, after the delay requests drain, the worker gives its
+// job back meanwhile, then the database is let go by the caller.
 func (r *running) untilDone(ctx context.Context, gone <-chan struct{}) error {
 	err := r.servers.wait(ctx, gone)
 	r.app.log.Info("stopping", "pid", os.Getpid())
 	worker := make(chan error, 1)
 	go func() { worker <- r.app.stopWorker() }()
+	if err == nil {
+		err = r.servers.linger(gone)
+	}
 	return errors.Join(err, r.servers.stop(), <-worker)
 }
 

@@ -47,6 +47,7 @@ var settings = []setting{
 	size("cache.metadata", "memory for tables' metadata, for example 64MiB", func(c *Config) *int64 { return &c.Cache.Metadata }),
 	level("log.level", "debug, info, warn or error", func(c *Config) *slog.Level { return &c.Log.Level }),
 	text("log.format", "json or text", func(c *Config) *string { return &c.Log.Format }),
+	seconds("shutdown.delay", "seconds that serve stays open after SIGTERM while readiness says no", func(c *Config) *time.Duration { return &c.Shutdown.Delay }),
 	seconds("shutdown.grace", "seconds that requests and jobs may go on after SIGTERM", func(c *Config) *time.Duration { return &c.Shutdown.Grace }),
 }
 
