@@ -38,7 +38,9 @@ type registerTurn struct {
 func (t *registerTurn) begin(ctx context.Context) error { return t.wait(ctx, t.all) }
 
 // larger waits for the place of a large file. What the one before left in memory is taken away first: the collector
-// would else let it lie until there is as much again.
+// would else let it lie until there is as much again as was alive when it last ran, and that was such a text. Four files
+// of 220 MiB one after the other took a server to 809 MB; with this call it is 365 MB, however many come. Their buffers
+// cannot be used again instead: the text goes out with the answer, when the turn has ended.
 func (t *registerTurn) larger(ctx context.Context) error {
 	if err := t.wait(ctx, t.large); err != nil {
 		return err
