@@ -351,8 +351,12 @@ func (s *Service) writeFile(ctx context.Context, w Warehouse, p *pending) error 
 	crash.Point("commit-before-metadata")
 	at := serverPlace(w, p.change.Record, p.change.Record.MetadataLocation)
 	if err := s.Metadata.WriteMetadata(ctx, at, p.document.JSON()); err != nil {
-		return fault.Wrap(fault.Internal, err, "the metadata file of %s %s could not be written, nothing changed: %s",
-			p.change.Record.Kind, p.ident, fault.Message(err))
+		kind := fault.Internal
+		if fault.Is(err, fault.Busy) { // the store does not answer: no fault of the server's, and a later try may work
+			kind = fault.Busy
+		}
+		return fault.Wrap(kind, err, "the metadata file of %s %s in warehouse %s could not be written, nothing changed: %s",
+			p.change.Record.Kind, p.ident, w.Name, fault.Message(err))
 	}
 	crash.Point("commit-after-metadata")
 	p.change.Packed = deflate.Pack(p.document.JSON())

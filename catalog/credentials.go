@@ -62,7 +62,7 @@ func (s *Service) vend(ctx context.Context, c Caller, w Warehouse, t vendTarget,
 		return vending.Credentials{}, err
 	}
 	creds, err := p.Vend(ctx, w.Storage, vending.Scope{
-		Warehouse: w.ID.String(), Table: t.id, Principal: c.Principal.Name, Location: t.location, Access: access,
+		Warehouse: w.ID.String(), Named: w.Name, Table: t.id, Principal: c.Principal.Name, Location: t.location, Access: access,
 	})
 	if err != nil {
 		return vending.Credentials{}, fmt.Errorf("vend credentials for %s: %w", t.ident, err)

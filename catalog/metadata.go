@@ -116,7 +116,7 @@ func serverPlace(w Warehouse, record TableRecord, path string) vending.FilePlace
 	return vending.FilePlace{
 		Profile: w.Storage,
 		Scope: vending.Scope{
-			Warehouse: w.ID.String(), Table: record.ID.String(), Principal: "system:catalog",
+			Warehouse: w.ID.String(), Named: w.Name, Table: record.ID.String(), Principal: "system:catalog",
 			Location: record.Location, Access: vending.ReadWrite,
 		},
 		Path: path,

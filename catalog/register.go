@@ -200,7 +200,7 @@ func (s *Service) readForeign(ctx context.Context, turn *registerTurn, w Warehou
 	}
 	return s.Metadata.ReadForeign(ctx, vending.FilePlace{
 		Profile: w.Storage, Path: metadataLocation, Scope: vending.Scope{
-			Warehouse: w.ID.String(), Table: "register", Principal: "system:catalog", Location: folder, Access: vending.Read,
+			Warehouse: w.ID.String(), Named: w.Name, Table: "register", Principal: "system:catalog", Location: folder, Access: vending.Read,
 		},
 	}, registerBytesFree, turn.larger)
 }

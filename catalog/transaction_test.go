@@ -301,3 +301,28 @@ func TestTransaction_EndedWhileWaiting(t *testing.T) {
 		}
 	})
 }
+
+// An object store that does not answer is no fault of the server's: nothing has changed, and the client may try again.
+func TestCommit_ObjectStoreDoesNotAnswer(t *testing.T) {
+	b := newBench(t)
+	b.mustCreate("t")
+	b.files.Inject(func(method string, _ int) (f catalogtest.Failure) {
+		if method == "WriteMetadata" {
+			f.Err = fault.New(fault.Busy, "the store does not answer; try again")
+		}
+		return f
+	})
+	change := catalog.TableChange{Ident: id("t"), Change: b.properties(`"n":"1"`)}
+	err := b.transact(change)
+	wantKind(t, err, fault.Busy)
+	if m := fault.Message(err); !strings.Contains(m, "nothing changed") || !strings.Contains(m, "warehouse w ") {
+		t.Error(m)
+	}
+	b.files.Inject(nil)
+	if _, ok := b.load("t").Document.Property("n"); ok || len(b.files.Files()) != 1 {
+		t.Errorf("changed: %v, %d files", ok, len(b.files.Files()))
+	}
+	if err := b.transact(change); err != nil {
+		t.Error(err)
+	}
+}

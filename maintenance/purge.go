@@ -116,7 +116,7 @@ func (p *purge) run(ctx context.Context) (Finish, error) {
 		return p.refused(CodeUnreadable, fault.Message(err)), nil
 	}
 	p.files, err = p.env.open(ctx, p.dropped.Warehouse.Storage, vending.Scope{
-		Warehouse: p.dropped.Warehouse.ID.String(), Table: p.dropped.Record.ID.String(), Principal: auth.MaintenancePrincipal().Name,
+		Warehouse: p.dropped.Warehouse.ID.String(), Named: p.dropped.Warehouse.Name, Table: p.dropped.Record.ID.String(), Principal: auth.MaintenancePrincipal().Name,
 		Location: p.dropped.Record.Location, Access: vending.ReadWrite,
 	})
 	if err != nil {

@@ -82,7 +82,7 @@ func (r reader) load(ctx context.Context, c catalog.Caller, ref TableRef, access
 // openFiles opens the view's table's files for as long as ctx lasts.
 func (r reader) openFiles(ctx context.Context, v *tableView) (Files, error) {
 	files, err := r.open(ctx, v.warehouse.Storage, vending.Scope{
-		Warehouse: v.warehouse.ID.String(), Table: v.record.ID.String(), Principal: auth.MaintenancePrincipal().Name,
+		Warehouse: v.warehouse.ID.String(), Named: v.warehouse.Name, Table: v.record.ID.String(), Principal: auth.MaintenancePrincipal().Name,
 		Location: v.record.Location, Access: v.access,
 	})
 	if err != nil {

@@ -3,6 +3,7 @@
 package vending
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -41,11 +42,15 @@ const (
 // Scope says what credentials are for. Location is a table's own location without a trailing slash.
 type Scope struct {
 	Warehouse string // id of the warehouse; part of every cache key
+	Named     string // the warehouse's name, for messages
 	Table     string // id of the table
 	Principal string // name of the caller; part of the session's name, hashed
 	Location  string
 	Access    Access
 }
+
+// WarehouseName is what people call the warehouse: its name, or its id where the name was not given.
+func (s Scope) WarehouseName() string { return cmp.Or(s.Named, s.Warehouse) }
 
 // Credentials are temporary keys for one scope, in the spelling of Iceberg's client properties.
 type Credentials struct {

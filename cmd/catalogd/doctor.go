@@ -289,7 +289,7 @@ func (d *doctor) checkWarehouses(ctx context.Context, a *app) {
 			d.report(finding{what: what, result: w.Location + ": vends no credentials", note: true})
 			continue
 		}
-		probe := vending.Scope{Warehouse: w.ID.String(), Table: "doctor", Principal: "doctor", Location: w.Location + "/doctor", Access: vending.Read}
+		probe := vending.Scope{Warehouse: w.ID.String(), Named: w.Name, Table: "doctor", Principal: "doctor", Location: w.Location + "/doctor", Access: vending.Read}
 		if _, err := provider.Vend(ctx, w.Storage, probe); err != nil {
 			d.reportError(what, err, "may the server's AWS identity assume the warehouse's role, and does the token service answer?")
 			continue

@@ -49,17 +49,17 @@ func assumeError(err error, profile vending.Profile, s vending.Scope) error {
 	if errors.As(err, &api) {
 		if remedy, ok := remedies[api.ErrorCode()]; ok {
 			return fault.Wrap(fault.Internal, err, "the token service of warehouse %s refused role %s (%s): %s",
-				s.Warehouse, profile.RoleARN, api.ErrorCode(), remedy)
+				s.WarehouseName(), profile.RoleARN, api.ErrorCode(), remedy)
 		}
 		if !throttled[api.ErrorCode()] && code != 0 && code < 500 {
 			return fault.Wrap(fault.Internal, err, "the token service of warehouse %s refused role %s (%s)",
-				s.Warehouse, profile.RoleARN, api.ErrorCode())
+				s.WarehouseName(), profile.RoleARN, api.ErrorCode())
 		}
-		return fault.Wrap(fault.Busy, err, "the token service of warehouse %s is busy (%s); try again", s.Warehouse, api.ErrorCode())
+		return fault.Wrap(fault.Busy, err, "the token service of warehouse %s is busy (%s); try again", s.WarehouseName(), api.ErrorCode())
 	}
 	var network net.Error
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) || code >= 500 {
-		return fault.Wrap(fault.Busy, err, "the token service of warehouse %s does not answer; try again, or check stsEndpoint and endpoint", s.Warehouse)
+		return fault.Wrap(fault.Busy, err, "the token service of warehouse %s does not answer; try again, or check stsEndpoint and endpoint", s.WarehouseName())
 	}
-	return fault.Wrap(fault.Internal, err, "the token service of warehouse %s gave no credentials; check stsEndpoint and roleArn", s.Warehouse)
+	return fault.Wrap(fault.Internal, err, "the token service of warehouse %s gave no credentials; check stsEndpoint and roleArn", s.WarehouseName())
 }

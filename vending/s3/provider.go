@@ -79,11 +79,11 @@ func (p *Provider) Close() { p.http.CloseIdleConnections() }
 // Vend makes a session for the scope. It never calls the token service without a policy.
 func (p *Provider) Vend(ctx context.Context, profile vending.Profile, s vending.Scope) (vending.Credentials, error) {
 	if !p.CanVend(profile) {
-		return vending.Credentials{}, fault.New(fault.Unsupported, "warehouse %s vends no credentials", s.Warehouse)
+		return vending.Credentials{}, fault.New(fault.Unsupported, "warehouse %s vends no credentials", s.WarehouseName())
 	}
 	partition, ok := partitionOf(profile.RoleARN)
 	if !ok {
-		return vending.Credentials{}, fault.New(fault.Internal, "warehouse %s has roleArn %q, which names no role", s.Warehouse, profile.RoleARN)
+		return vending.Credentials{}, fault.New(fault.Internal, "warehouse %s has roleArn %q, which names no role", s.WarehouseName(), profile.RoleARN)
 	}
 	policy, err := policyFor(s, partition)
 	if err != nil {
@@ -102,7 +102,7 @@ func (p *Provider) Vend(ctx context.Context, profile vending.Profile, s vending.
 // every path itself, for no store will; they are never given to a client.
 func (p *Provider) OwnCredentials(ctx context.Context, profile vending.Profile, s vending.Scope) (vending.Credentials, error) {
 	if !profile.STSUnavailable {
-		return vending.Credentials{}, fault.New(fault.Internal, "warehouse %s has a token service; the server's own keys are not used there", s.Warehouse)
+		return vending.Credentials{}, fault.New(fault.Internal, "warehouse %s has a token service; the server's own keys are not used there", s.WarehouseName())
 	}
 	if _, _, err := place(s.Location); err != nil {
 		return vending.Credentials{}, err
@@ -153,7 +153,7 @@ func (p *Provider) assume(ctx context.Context, profile vending.Profile, s vendin
 	}
 	c := out.Credentials
 	if c == nil || c.AccessKeyId == nil || c.SecretAccessKey == nil || c.SessionToken == nil || c.Expiration == nil {
-		return session{}, fault.New(fault.Internal, "the token service of warehouse %s answered without keys", s.Warehouse)
+		return session{}, fault.New(fault.Internal, "the token service of warehouse %s answered without keys", s.WarehouseName())
 	}
 	// CloudTrail and the store's own logs know the session's name only; this line joins them with the audit.
 	p.log.InfoContext(ctx, "vended", "session", name, "warehouse", s.Warehouse, "table", s.Table, "principal", s.Principal,
@@ -218,7 +218,7 @@ func short(text string) string {
 func sessionKey(profile vending.Profile, s vending.Scope) (string, error) {
 	text, err := json.Marshal([]any{profile, s})
 	if err != nil {
-		return "", fault.Wrap(fault.Internal, err, "the storage profile of warehouse %s cannot be encoded", s.Warehouse)
+		return "", fault.Wrap(fault.Internal, err, "the storage profile of warehouse %s cannot be encoded", s.WarehouseName())
 	}
 	sum := sha256.Sum256(text)
 	return string(sum[:]), nil
