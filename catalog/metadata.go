@@ -100,7 +100,7 @@ func (s *Service) readMetadata(
 // kept.
 func matchesRecord(d metadataText, record TableRecord) error {
 	if strings.EqualFold(d.UUID(), record.UUID.String()) && samePlace(d.Location(), record.Location) &&
-		checkProperties(d.Properties()) == nil && checkPaths(d) == nil {
+		checkSteering(d.Properties()) == nil && checkPaths(d) == nil {
 		return nil
 	}
 	return changedOutside(record)

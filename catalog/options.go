@@ -107,6 +107,8 @@ func checkOption(name, prefix, key string) error {
 		return refused("give " + key + " itself, without " + prefix)
 	case prefix == "" || ofClient:
 		return nil
+	case loadsCode(key):
+		return refused(codeMessage)
 	case slices.Contains(locationProperties, strings.ToLower(key)):
 		return refused("a table's files stay inside the table's own location, which no two tables share; leave it out")
 	case prefix != prefixTableDefault && strings.EqualFold(key, propertyFormatVersion):

@@ -33,6 +33,13 @@ func TestField_C009_OptionsThatSteerClientsAreRefused(t *testing.T) {
 			}
 		}
 	}
+	for _, name := range []string{"write.location-provider.impl", "write.py-location-provider.impl", "Any-Impl"} {
+		for _, prefix := range clientPrefixes {
+			if err := checkOptions(map[string]string{prefix + name: "x"}); !fault.Is(err, fault.BadRequest) || !strings.Contains(fault.Message(err), "code") {
+				t.Errorf("%s%s: %v", prefix, name, err)
+			}
+		}
+	}
 	for _, key := range []string{"\u200bs3.endpoint", "x\r\nSet-Cookie: a", "a\x00", "a\x7f", " a", "a ", "größe", "s3\u2024endpoint", "\xff"} {
 		for _, prefix := range clientPrefixes {
 			if err := checkOptions(map[string]string{prefix + key: "x"}); !fault.Is(err, fault.BadRequest) || !strings.Contains(fault.Message(err), "printable") {

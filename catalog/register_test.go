@@ -122,6 +122,8 @@ func TestField_C073_ForeignPlacesInTheFile(t *testing.T) {
 	}
 	b.refusedRegister("t", b.file("s3://bucket/w/steer/metadata/1.metadata.json",
 		tableFile(someUUID, "s3://bucket/w/steer", `"s3.endpoint":"http://evil"`, "")), fault.BadRequest, `"s3.endpoint"`)
+	b.refusedRegister("t", b.file("s3://bucket/w/code/metadata/1.metadata.json",
+		tableFile(someUUID, "s3://bucket/w/code", `"write.location-provider.impl":"org.evil.Provider"`, "")), fault.BadRequest, "write.location-provider.impl")
 	b.refusedRegister("t", b.file("s3://bucket/w/elsewhere/1.metadata.json",
 		tableFile(someUUID, "s3://bucket/w/there", "", "")), fault.BadRequest, "s3://bucket/w/there")
 	b.refusedRegister("t", b.file("s3://bucket/w/dots/1.metadata.json",

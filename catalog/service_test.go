@@ -346,7 +346,8 @@ func TestLocations_AreCheckedOnEveryPath(t *testing.T) {
 			wantKind(t, b.commitAs(system, "t", b.properties(fmt.Sprintf("%q:%q", name, bad))), fault.BadRequest)
 		}
 	}
-	for _, name := range []string{"s3.endpoint", "S3.Endpoint", "io-impl", "header.x", "token", "client.region"} {
+	for _, name := range []string{"s3.endpoint", "S3.Endpoint", "io-impl", "header.x", "token", "client.region",
+		"write.location-provider.impl", "write.py-location-provider.impl", "Write.Location-Provider.Impl", "any-impl"} {
 		wantKind(t, b.commitAs(system, "t", b.properties(fmt.Sprintf(`%q:"x"`, name))), fault.BadRequest)
 		if _, err := b.create("n", fmt.Sprintf(`,"properties":{%q:"x"}`, name)); fault.KindOf(err) != fault.BadRequest {
 			t.Errorf("create with %s: %v", name, err)

@@ -32,10 +32,16 @@ func steers(name string) bool {
 	return named(name, steeringProperties, steeringPrefixes)
 }
 
-// takesOver tells whether a client that is given the property would talk to somebody else, or run other code. What
-// ends in -impl names a class to load.
+// takesOver tells whether a client that is given the property would talk to somebody else, or run other code.
 func takesOver(name string) bool {
-	return steers(name) || named(name, sessionProperties, sessionPrefixes) || strings.HasSuffix(strings.ToLower(name), "-impl")
+	return steers(name) || named(name, sessionProperties, sessionPrefixes) || loadsCode(name)
+}
+
+// loadsCode tells whether a property names a class or a module that clients load, as `io-impl`,
+// `write.location-provider.impl` and `write.py-location-provider.impl` do.
+func loadsCode(name string) bool {
+	lower := strings.ToLower(strings.TrimSpace(name))
+	return strings.HasSuffix(lower, "-impl") || strings.HasSuffix(lower, ".impl")
 }
 
 // isPlainName tells whether a name is printable ASCII without spaces around it: what looks like another name, or ends a
@@ -55,8 +61,27 @@ func named(name string, names, prefixes []string) bool {
 		slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(lower, prefix) })
 }
 
-// checkProperties refuses properties of tables and views that steer clients' file layers.
+// checkProperties refuses properties of tables and views that steer clients' file layers, and those that make every
+// client that opens the table load code which whoever may write to it has chosen.
 func checkProperties(properties map[string]string) error {
+	if err := checkSteering(properties); err != nil {
+		return err
+	}
+	for name := range properties {
+		if loadsCode(name) {
+			return fault.New(fault.BadRequest, "property %q is refused: %s", name, codeMessage)
+		}
+	}
+	return nil
+}
+
+// codeMessage is why no table may name code.
+const codeMessage = "it names code that every client of the table or view would load; set it in the configuration of those " +
+	"clients that have the code"
+
+// checkSteering is checkProperties as it was before classes of location providers were refused: tables that got one
+// then are still read.
+func checkSteering(properties map[string]string) error {
 	for name := range properties {
 		if steers(name) {
 			return fault.New(fault.BadRequest,

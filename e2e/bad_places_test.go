@@ -219,6 +219,7 @@ func (b *badInput) steeringProperties() []badCall {
 		"adls.connection-string", "adls.sas-token.account", "adls.account-host", "io-impl", "IO-Impl", "py-io-impl", "header.Authorization",
 		"header.X-Iceberg-Access-Delegation",
 		"token", "Token", "uri", "credential", "signer.uri", "signer.endpoint",
+		"write.location-provider.impl", "write.py-location-provider.impl",
 	} {
 		properties := object{"comment": "harmless", name: "http://127.0.0.1:1/"}
 		calls = append(calls, refusedAs(name, 400, "BadRequestException", name, b.creations("new", "", properties))...)
