@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -35,8 +36,9 @@ const (
 type bucketTree struct {
 	client *s3.Client
 	bucket string
-	prefix string // slash-terminated
-	uri    string // the table's location, for messages
+	prefix string      // slash-terminated
+	uri    string      // the table's location, for messages
+	kept   atomic.Bool // an object that was removed stays as an old version
 }
 
 func (s *Store) bucketTree(provider vending.Provider, profile vending.Profile, scope vending.Scope) (tree, error) {
@@ -153,28 +155,37 @@ func (t *bucketTree) removeBatch(ctx context.Context, names []string) ([]string,
 		objects[i].Key = t.key(name)
 	}
 	out, err := t.client.DeleteObjects(ctx, &s3.DeleteObjectsInput{
-		Bucket: &t.bucket, Delete: &types.Delete{Objects: objects, Quiet: aws.Bool(true)},
+		Bucket: &t.bucket, Delete: &types.Delete{Objects: objects, Quiet: aws.Bool(false)},
 	})
 	if err != nil {
 		return nil, t.fail(ctx, "delete", fmt.Sprintf("%s and %d more", names[0], len(names)-1), err)
 	}
-	refused := map[string]bool{}
-	var failed []error
-	for _, e := range out.Errors {
-		if aws.ToString(e.Code) == "NoSuchKey" {
-			continue
+	for _, d := range out.Deleted {
+		if aws.ToBool(d.DeleteMarker) {
+			t.kept.Store(true)
+			break
 		}
-		refused[aws.ToString(e.Key)] = true
-		failed = append(failed, fault.New(fault.Internal, "file s3://%s/%s was not removed: the store says %s",
-			t.bucket, aws.ToString(e.Key), aws.ToString(e.Code)))
+	}
+	refused := map[string]types.Error{}
+	for _, e := range out.Errors {
+		if aws.ToString(e.Code) != "NoSuchKey" {
+			refused[aws.ToString(e.Key)] = e
+		}
 	}
 	var gone []string
+	var first *types.Error
 	for _, name := range names {
-		if !refused[t.prefix+name] {
+		if e, is := refused[t.prefix+name]; !is {
 			gone = append(gone, name)
+		} else if first == nil {
+			first = &e
 		}
 	}
-	return gone, errors.Join(failed...)
+	if first == nil {
+		return gone, nil
+	}
+	return gone, fault.New(fault.Internal, "%d of %d files were not removed; the first is s3://%s/%s: the store says %s %s",
+		len(refused), len(names), t.bucket, aws.ToString(first.Key), aws.ToString(first.Code), aws.ToString(first.Message))
 }
 
 func (t *bucketTree) walk(ctx context.Context, folder string, visit func(string, info) error) error {

@@ -144,6 +144,12 @@ func (f *Files) DeleteFiles(ctx context.Context, names []string) ([]string, erro
 	return gone, errors.Join(failed...)
 }
 
+// KeepsVersions tells whether something that was removed here stays in the store as an old version.
+func (f *Files) KeepsVersions() bool {
+	t, ok := f.tree.(*bucketTree)
+	return ok && t.kept.Load()
+}
+
 // WalkDir calls fn for each file below root, the table's location or a folder in it; folders are not told of.
 func (f *Files) WalkDir(root string, fn fs.WalkDirFunc) error {
 	folder, ok := vending.Relative(f.location, root)

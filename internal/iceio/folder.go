@@ -25,24 +25,6 @@ const (
 	fileMode   = 0o666
 )
 
-// folderTree is a table on a file system. All names go through os.Root, which follows no link out of the folder.
-type folderTree struct {
-	folder string // absolute path
-	uri    string // the table's location, for messages
-}
-
-func (t folderTree) root() (*os.Root, error) {
-	// Opening a pipe waits for its other end, so what is there is looked at before.
-	if i, err := os.Stat(t.folder); err == nil && !i.IsDir() {
-		return nil, fmt.Errorf("open table folder: %w", &fs.PathError{Op: "open", Path: t.folder, Err: syscall.ENOTDIR})
-	}
-	root, err := os.OpenRoot(t.folder)
-	if err != nil {
-		return nil, fmt.Errorf("open table folder: %w", err)
-	}
-	return root, nil
-}
-
 // write puts the bytes into a file beside and links it to its name: the name appears with the whole content or not
 // at all, and never takes another file's place.
 func (t folderTree) write(_ context.Context, name string, body []byte) error {
@@ -135,14 +117,11 @@ func (t folderTree) makeFolders(below string) error {
 	if err == nil {
 		_, err = root.Stat(below)
 		root.Close()
-		if err == nil {
-			return nil
-		}
 	}
-	if err := os.MkdirAll(t.folder, folderMode); err != nil {
-		return fmt.Errorf("make table folder: %w", err)
+	if err == nil || fault.Is(err, fault.Forbidden) {
+		return err
 	}
-	if root, err = t.root(); err != nil {
+	if root, err = t.makeRoot(); err != nil {
 		return err
 	}
 	defer root.Close()
@@ -154,10 +133,9 @@ func (t folderTree) makeFolders(below string) error {
 			return err
 		}
 		if name == "." {
-			break
+			return nil
 		}
 	}
-	return syncParent(t.folder)
 }
 
 func syncParent(folder string) error {
@@ -250,15 +228,20 @@ func (t folderTree) remove(_ context.Context, names []string) ([]string, error) 
 	}
 	defer root.Close()
 	var gone []string
-	var failed []error
+	var first error
 	for _, name := range names {
-		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			failed = append(failed, fmt.Errorf("remove %s: %w", name, err))
-			continue
+		err := root.Remove(name)
+		switch {
+		case err == nil, errors.Is(err, fs.ErrNotExist):
+			gone = append(gone, name)
+		case first == nil:
+			first = fmt.Errorf("remove %s: %w", name, err)
 		}
-		gone = append(gone, name)
 	}
-	return gone, errors.Join(failed...)
+	if first != nil {
+		return gone, fmt.Errorf("%d of %d files were not removed; the first: %w", len(names)-len(gone), len(names), first)
+	}
+	return gone, nil
 }
 
 func (t folderTree) open(_ context.Context, name string) (reader, error) {

@@ -46,7 +46,7 @@ func onFolder(t *testing.T) lake {
 	base := "file://" + t.TempDir()
 	return lake{
 		store:   opened(t, vending.Provider(local.Provider{}), "FILE"),
-		profile: vending.Profile{StorageType: "FILE"},
+		profile: vending.Profile{StorageType: "FILE", AllowedLocations: []string{base}},
 		scope:   vending.Scope{Warehouse: "w", Table: "t1", Principal: "p", Location: base + "/t1", Access: vending.ReadWrite},
 		plant: func(t *testing.T, uri, body string) {
 			t.Helper()

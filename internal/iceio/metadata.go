@@ -144,10 +144,13 @@ func (s *Store) PrepareTable(ctx context.Context, at vending.FilePlace) error {
 // reason, a full or read-only disk, and nothing else of the cause: that would name the machine's own folders.
 func described(err error, format string, args ...any) error {
 	kind := fault.KindOf(err)
-	if kind == fault.Validation || kind == fault.TooLarge { // which name the file and what is wrong with it
+	if kind == fault.Validation || kind == fault.TooLarge || kind == fault.Forbidden { // which name the file and what is wrong with it
 		return err
 	}
 	message := fmt.Sprintf(format, args...)
+	if leadsOut(err) {
+		return fault.Wrap(fault.Forbidden, err, "%s: a symbolic link leads out of the table's folder", message)
+	}
 	var reason syscall.Errno
 	if errors.As(err, &reason) {
 		message += ": " + reason.Error()

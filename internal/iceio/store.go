@@ -46,7 +46,7 @@ func (s *Store) open(profile vending.Profile, scope vending.Scope) (tree, error)
 		if profile.StorageType != "FILE" {
 			return nil, fault.New(fault.Internal, "location %q is not one of storage type %s", location, profile.StorageType)
 		}
-		return folderTree{folder: folder, uri: scope.Location}, nil
+		return newFolderTree(profile.AllowedLocations, location, folder, scope.Location), nil
 	}
 	return s.bucketTree(provider, profile, scope)
 }
