@@ -182,13 +182,21 @@ func (s *Service) AuthorizeTable(
 	return *res.Warehouse, *res.Table, nil
 }
 
-// AuthorizePlace requires a privilege on a namespace or, where that is gone, on what it was in.
-func (s *Service) AuthorizePlace(ctx context.Context, c Caller, warehouse string, ns Namespace, wanted authz.Privilege) error {
+// AuthorizePlace requires a privilege on a namespace or, where that is gone, on what it was in; without a namespace, on
+// the warehouse. It gives the warehouse.
+func (s *Service) AuthorizePlace(ctx context.Context, c Caller, warehouse string, ns Namespace, wanted authz.Privilege) (Warehouse, error) {
 	res, err := s.resolve(ctx, c, Lookup{Warehouse: warehouse, Namespace: ns})
 	if err != nil {
-		return err
+		return Warehouse{}, err
 	}
-	return s.require(ctx, c, res, res.Path(), need{"maintain", ns.String(), wanted})
+	subject := ns.String()
+	if len(ns) == 0 {
+		subject = "warehouse " + warehouse
+	}
+	if err := s.require(ctx, c, res, res.Path(), need{"maintain", subject, wanted}); err != nil {
+		return Warehouse{}, err
+	}
+	return *res.Warehouse, nil
 }
 
 // fact begins the record of a mutation.

@@ -68,6 +68,7 @@ var operationNeeds = map[string][]operationTarget{
 	"show-maintenance": on(authz.Table, authz.TableReadProperties),
 	"set-maintenance":  on(authz.Table, authz.TableWriteData),
 	"run-maintenance":  on(authz.Table, authz.TableWriteData),
+	"list-jobs":        on(authz.Catalog, authz.TableReadProperties),
 	"list-metrics":     on(authz.Table, authz.TableWriteData),
 
 	"list-warehouses":  on(authz.Root, authz.CatalogList),

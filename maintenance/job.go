@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,6 +22,17 @@ const (
 	Refused     State = "refused" // the table cannot be maintained as it is; the reason says what to do
 	Failed      State = "failed"
 )
+
+// States gives all states.
+func States() []State { return []State{Queued, Running, Succeeded, NothingToDo, Refused, Failed} }
+
+// ParseState checks the name of a state.
+func ParseState(name string) (State, error) {
+	if slices.Contains(States(), State(name)) {
+		return State(name), nil
+	}
+	return "", fault.New(fault.BadRequest, "unknown state of jobs %q; known are: %v", name, States())
+}
 
 // Final tells whether the state is an end.
 func (s State) Final() bool { return s != Queued && s != Running }
@@ -71,6 +83,8 @@ type Outcome struct {
 	SnapshotID    int64            `json:"snapshot_id,omitempty"`
 	FilesSkipped  map[string]int64 `json:"files_skipped,omitempty"` // by reason
 	FilesRemoved  int64            `json:"files_removed,omitempty"` // by a purge
+	// FilesUnsettled are those of FilesRemoved that the next attempt removes, and counts, again: what names them is there.
+	FilesUnsettled int64 `json:"files_unsettled,omitempty"`
 }
 
 // Job is a row of work on one table.
@@ -142,6 +156,7 @@ const (
 	LeaseDuration = 30 * time.Second
 	// heartbeatEvery leaves two misses before the lease ends.
 	heartbeatEvery = 10 * time.Second
-	// jobsListedMax bounds the list of last jobs in answers.
-	jobsListedMax = 20
+	// jobsListedMax bounds the list of a table's last jobs in answers, warehouseJobsMax that of a warehouse's.
+	jobsListedMax    = 20
+	warehouseJobsMax = 1000
 )

@@ -21,13 +21,24 @@ type kindRow struct {
 	// attemptsMax bounds claims of one job: a job that kills its worker must not do so for ever.
 	attemptsMax int
 	begin       func(w *Worker, claim *Claim) task
+	// remains says, for kinds whose attempts leave something done though they fail, what was done and what is left; nil
+	// for kinds that do all or nothing.
+	remains func(Job, Outcome) string
+}
+
+// keeps gives what an attempt that came so far leaves done; nil for kinds that do all or nothing.
+func (k kindRow) keeps(reached Outcome) *Outcome {
+	if k.remains == nil {
+		return nil
+	}
+	return &reached
 }
 
 // kinds is the table of kinds: a new kind is a new row.
 func kinds() []kindRow {
 	return []kindRow{
-		{Compaction, true, true, 3, func(w *Worker, claim *Claim) task { return w.compaction(claim) }},
-		{Purge, false, false, 8, func(w *Worker, claim *Claim) task { return w.purge(claim) }},
+		{Compaction, true, true, 3, func(w *Worker, claim *Claim) task { return w.compaction(claim) }, nil},
+		{Purge, false, false, 8, func(w *Worker, claim *Claim) task { return w.purge(claim) }, purgeRemains},
 	}
 }
 

@@ -235,29 +235,6 @@ func (o *Operations) dryRun(ctx context.Context, v *tableView, r RunRequest) (Jo
 // phaseDryRun marks a plan that is shown as a job.
 const phaseDryRun = "dry-run"
 
-// FindJob gives a job to who may read its table's properties; one on a dropped table to who may read those of the
-// tables that are in its namespace. Any other job of a table that is gone is nobody's.
-func (o *Operations) FindJob(ctx context.Context, c catalog.Caller, id uuid.UUID) (Job, error) {
-	job, err := o.Store.FindJob(ctx, id)
-	if err != nil {
-		return Job{}, err
-	}
-	if job.DroppedFrom != nil {
-		if err := o.Tables.AuthorizePlace(ctx, c, job.Warehouse, job.DroppedFrom, authz.TableReadProperties); err != nil {
-			return Job{}, err
-		}
-		return job, nil
-	}
-	ref, err := o.Store.FindTableRef(ctx, job.TableID)
-	if err != nil {
-		return Job{}, err
-	}
-	if _, _, err := o.Tables.AuthorizeTable(ctx, c, ref.Warehouse, ref.Ident, authz.TableReadProperties); err != nil {
-		return Job{}, err
-	}
-	return job, nil
-}
-
 func (o *Operations) fact(c catalog.Caller, v *tableView, operation string, details map[string]any) (catalog.Fact, error) {
 	id, err := uuid.NewV7()
 	if err != nil {

@@ -20,9 +20,9 @@ type Tables interface {
 	CommitTable(ctx context.Context, c catalog.Caller, r catalog.CommitTableRequest) (catalog.LoadedTable, error)
 	// AuthorizeTable gives the table's rows when the caller holds the privilege on it.
 	AuthorizeTable(ctx context.Context, c catalog.Caller, warehouse string, ident catalog.Identifier, p authz.Privilege) (catalog.Warehouse, catalog.TableRecord, error)
-	// AuthorizePlace is nil when the caller holds the privilege on the namespace, or, where that is gone, on what it
-	// was in.
-	AuthorizePlace(ctx context.Context, c catalog.Caller, warehouse string, ns catalog.Namespace, p authz.Privilege) error
+	// AuthorizePlace gives the warehouse when the caller holds the privilege on the namespace, or, where that is gone or
+	// none is named, on what it was in.
+	AuthorizePlace(ctx context.Context, c catalog.Caller, warehouse string, ns catalog.Namespace, p authz.Privilege) (catalog.Warehouse, error)
 	// LoadDropped gives a dropped table and its metadata: fault.NotFound when it is gone or back.
 	LoadDropped(ctx context.Context, c catalog.Caller, id uuid.UUID) (catalog.DroppedTable, *commit.Document, error)
 	// RemoveOutdated removes metadata files whose grace has passed, up to a limit, and tells how many it looked at.
@@ -59,6 +59,17 @@ type JobQueue interface {
 	FinishJob(ctx context.Context, l Lease, f Finish) error
 	// ReleaseJob gives an unfinished job back, due after the delay. Uncounted takes this claim out of Attempts.
 	ReleaseJob(ctx context.Context, l Lease, r Release) error
+	// RetryJob puts a failed job back into the queue, due now and with all its attempts, and writes the fact. A job that
+	// is open already, or another open one of its table and kind, is given as it is, without the fact.
+	// fault.NotFound: there is no such job. fault.IllegalArgument: it has not failed, or what it was about is gone.
+	RetryJob(ctx context.Context, r Retry, f catalog.Fact) (Job, error)
+}
+
+// Retry asks for a failed job to be begun again.
+type Retry struct {
+	JobID       uuid.UUID
+	WarehouseID uuid.UUID // of the table
+	RequestedBy string
 }
 
 // Progress is what a running job shows.
@@ -102,10 +113,11 @@ type Purges interface {
 	ConfirmPurge(ctx context.Context, l Lease, location string) (neighbours []string, held bool, err error)
 }
 
-// Release gives a job back.
+// Release gives a job back. Outcome, when not nil, is what was done so far and stays done.
 type Release struct {
 	Delay     time.Duration
 	Reason    Reason
+	Outcome   *Outcome
 	Uncounted bool
 }
 
@@ -125,6 +137,9 @@ type JobReader interface {
 	FindJob(ctx context.Context, id uuid.UUID) (Job, error)
 	// ListJobs gives a table's jobs, newest first.
 	ListJobs(ctx context.Context, tableID uuid.UUID, limit int) ([]Job, error)
+	// ListWarehouseJobs gives the jobs in some states on a warehouse's tables, those that are dropped included, newest
+	// first.
+	ListWarehouseJobs(ctx context.Context, warehouseID uuid.UUID, states []State, limit int) ([]Job, error)
 	// FindTableRef gives a table's present name: fault.NotFound when it is gone.
 	FindTableRef(ctx context.Context, tableID uuid.UUID) (TableRef, error)
 }

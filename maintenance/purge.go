@@ -61,6 +61,7 @@ type purge struct {
 	seen       map[[16]byte]struct{}
 	tiers      [purgeTiers][]string // waiting to be removed, in this order
 	waiting    int
+	unsettled  int64 // files that wait, or are gone, and that something names which does not wait yet
 	shown      time.Time
 }
 
@@ -73,10 +74,15 @@ const (
 )
 
 func (w *Worker) purge(claim *Claim) *purge {
-	return &purge{
+	p := &purge{
 		job: claim.Job, lease: claim.Job.Lease(), env: w.env, log: w.log, outcome: claim.Job.Outcome,
 		seen: map[[16]byte]struct{}{},
 	}
+	// What the attempt before had removed, and this one comes upon again, is counted once. What it left out as well.
+	p.outcome.FilesRemoved -= p.outcome.FilesUnsettled
+	p.outcome.FilesUnsettled = 0
+	p.outcome.FilesSkipped = nil
+	return p
 }
 
 func (p *purge) figures() Outcome { return p.outcome }
@@ -86,7 +92,15 @@ func (p *purge) removeOwn(context.Context, map[string]bool) {}
 
 // giveUp ends a purge whose workers died too often. What is left stays, and the place stays reserved.
 func (p *purge) giveUp(context.Context) (Finish, error) {
-	return Finish{State: Failed, Outcome: p.outcome, Reason: attemptsOver(p.job)}, nil
+	reason := attemptsOver(p.job)
+	reason.Message += purgeRemains(p.job, p.job.Outcome)
+	return Finish{State: Failed, Outcome: p.job.Outcome, Reason: reason}, nil
+}
+
+// purgeRemains says how far a failed purge came, and what to do.
+func purgeRemains(j Job, o Outcome) string {
+	return fmt.Sprintf("; %d files were removed before that, the others stay and so does the reserved place: when the cause is mended, "+
+		"`catalogd maintenance retry %s` removes them", o.FilesRemoved, j.ID)
 }
 
 // run works until the job has an end.
@@ -125,6 +139,9 @@ func (p *purge) run(ctx context.Context) (Finish, error) {
 	if err = p.refuseSuccessor(document, logged); err == nil {
 		err = p.removeAll(ctx, references, logged)
 	}
+	if err == nil {
+		p.outcome.FilesUnsettled = 0
+	}
 	var no refusal
 	switch {
 	case errors.Is(err, errTableBack):
@@ -145,7 +162,9 @@ func (p *purge) load(ctx context.Context) (*commit.Document, Finish, error) {
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return nil, p.tableBack(), nil
-	case fault.Is(err, fault.FileNotFound) && (p.outcome.FilesRemoved > 0 || p.job.Attempts > 1):
+	case fault.Is(err, fault.FileNotFound) && (p.outcome.FilesRemoved > 0 || p.job.Epoch > 1):
+		p.outcome = p.job.Outcome
+		p.outcome.FilesUnsettled = 0
 		return nil, p.done(), nil // the last file of a purge that was cut off right before its end
 	case fault.Is(err, fault.FileNotFound):
 		return nil, Finish{State: Succeeded, Outcome: p.outcome, Dropped: DroppedForgotten, Reason: Reason{CodeDone,
@@ -161,6 +180,12 @@ func (p *purge) load(ctx context.Context) (*commit.Document, Finish, error) {
 				dropped.Record.MetadataLocation + " to have the table back"}}, nil
 	}
 	return document, Finish{}, nil
+}
+
+// versioned are files whose store may keep what is removed.
+type versioned interface {
+	// KeepsVersions tells whether something that was removed stays as an old version.
+	KeepsVersions() bool
 }
 
 func (p *purge) refused(code, message string) Finish {
@@ -180,6 +205,9 @@ func (p *purge) done() Finish {
 	}
 	if n := p.outcome.FilesSkipped[skipNeighbour]; n > 0 {
 		message += fmt.Sprintf("; %d that lie in another table's location stay", n)
+	}
+	if files, ok := p.files.(versioned); ok && files.KeepsVersions() {
+		message += "; the store keeps old versions of them, which stay until its lifecycle rules remove them"
 	}
 	return Finish{State: Succeeded, Outcome: p.outcome, Dropped: DroppedForgotten, Reason: Reason{CodeDone, message}}
 }
@@ -205,10 +233,11 @@ func (p *purge) removeAll(ctx context.Context, references commit.References, log
 	}
 	for _, names := range [][]string{references.Statistics, logged} {
 		for _, name := range names {
-			if name != p.dropped.Record.MetadataLocation {
-				if err := p.remove(ctx, tierLeaves, name); err != nil {
-					return err
-				}
+			if name == p.dropped.Record.MetadataLocation {
+				continue
+			}
+			if err := p.remove(ctx, tierLeaves, name); err != nil {
+				return err
 			}
 		}
 	}
@@ -266,6 +295,7 @@ func (p *purge) removeManifest(ctx context.Context, m iceberg.ManifestFile) erro
 			return err
 		}
 	}
+	p.unsettled = 0
 	return p.remove(ctx, tierManifests, m.FilePath())
 }
 
@@ -306,8 +336,11 @@ func (p *purge) isOwn(name string) bool {
 
 // remove puts a file among those that wait. It is removed after all that were put before it into an earlier tier.
 func (p *purge) remove(ctx context.Context, tier int, name string) error {
-	if tier == tierLeaves && !p.isOwn(name) {
-		return nil
+	if tier == tierLeaves {
+		if !p.isOwn(name) {
+			return nil
+		}
+		p.unsettled++
 	}
 	p.tiers[tier] = append(p.tiers[tier], name)
 	if p.waiting++; p.waiting < purgeBatchFiles {
@@ -328,8 +361,16 @@ func (p *purge) flush(ctx context.Context) error {
 		if len(names) == 0 {
 			continue
 		}
-		if err := p.removeFiles(ctx, names); err != nil {
+		gone, err := p.removeFiles(ctx, names)
+		p.outcome.FilesRemoved += gone
+		if tier == tierLeaves {
+			p.outcome.FilesUnsettled += gone
+		}
+		if err != nil {
 			return fmt.Errorf("remove files of dropped table %s: %w", p.job.Subject, err)
+		}
+		if tier == tierManifests {
+			p.outcome.FilesUnsettled = p.unsettled
 		}
 		p.tiers[tier] = p.tiers[tier][:0]
 		crash.Point("purge-removed")
@@ -338,19 +379,19 @@ func (p *purge) flush(ctx context.Context) error {
 	return nil
 }
 
-func (p *purge) removeFiles(ctx context.Context, names []string) error {
+// removeFiles tells how many of the files are gone.
+func (p *purge) removeFiles(ctx context.Context, names []string) (gone int64, err error) {
 	if bulk, ok := p.files.(icebergio.BulkRemovableIO); ok {
 		removed, err := bulk.DeleteFiles(ctx, names)
-		p.outcome.FilesRemoved += int64(len(removed))
-		return err
+		return int64(len(removed)), err
 	}
 	for _, name := range names {
 		if err := p.files.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+			return gone, err
 		}
-		p.outcome.FilesRemoved++
+		gone++
 	}
-	return nil
+	return gone, nil
 }
 
 // errTableBack ends a purge whose table came back meanwhile.

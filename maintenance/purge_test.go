@@ -237,7 +237,7 @@ func TestPurge_GivesUpWithAReason(t *testing.T) {
 		b.drain(w)
 		got := tt.job(job.ID)
 		if got.State == maintenance.Failed {
-			if attempt != 8 || !strings.Contains(got.Reason.Message, "access denied") {
+			if attempt != 8 || !strings.Contains(got.Reason.Message, "access denied") || !strings.Contains(got.Reason.Message, "; 0 files were removed") {
 				t.Errorf("failed after %d attempts: %s", attempt, got.Reason.Message)
 			}
 			break

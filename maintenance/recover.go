@@ -20,7 +20,7 @@ func (c *compaction) recover(ctx context.Context) (Finish, bool, error) {
 	if err != nil {
 		return Finish{}, false, fmt.Errorf("list the files of job %s: %w", c.job.ID, err)
 	}
-	if c.job.Attempts <= 1 && len(recorded) == 0 {
+	if c.job.Epoch <= 1 && len(recorded) == 0 {
 		return Finish{}, false, nil
 	}
 	if err := c.show(ctx, phaseRecovering, 0); err != nil {

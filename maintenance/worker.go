@@ -411,7 +411,8 @@ func (w *Worker) settle(ctx context.Context, claim *Claim, end Finish, files cle
 	case errors.Is(err, ErrLeaseLost) || errors.Is(cause, ErrLeaseLost):
 		return Running, Reason{CodeError, "the lease was lost; another worker goes on"}
 	case errors.Is(cause, errStopping) || (ctx.Err() != nil && cause == context.Canceled):
-		return w.release(call, claim, Release{Uncounted: true})
+		kind, _ := rowOf(claim.Job.Kind)
+		return w.release(call, claim, Release{Uncounted: true, Outcome: kind.keeps(end.Outcome)})
 	case errors.Is(cause, errTableGone):
 		return w.finish(call, claim, Finish{State: Failed, Outcome: end.Outcome, Reason: Reason{CodeTableGone, "the table was dropped during the job"}})
 	case errors.Is(cause, errJobTooLong):
@@ -425,19 +426,19 @@ func (w *Worker) settle(ctx context.Context, claim *Claim, end Finish, files cle
 	case refused:
 		return w.finish(call, claim, Finish{State: Refused, Reason: reason, Outcome: end.Outcome, LookAfter: refusedLookDelay})
 	case errors.Is(err, errAllDropped):
-		return w.again(call, claim, Reason{CodeConflict, conflictReasons}, retryDelayMin/5)
+		return w.again(call, claim, end.Outcome, Reason{CodeConflict, conflictReasons}, retryDelayMin/5)
 	case fault.Is(err, fault.NoSuchTable) || fault.Is(err, fault.NoSuchNamespace) || fault.Is(err, fault.NoSuchWarehouse):
 		return w.finish(call, claim, Finish{State: Failed, Outcome: claim.Job.Outcome, Reason: Reason{CodeTableGone, fault.Message(err)}})
 	}
 	delay := min(retryDelayMin<<min(claim.Job.Attempts, 10), retryDelayMax)
-	return w.again(call, claim, Reason{CodeError, explain(err)}, delay)
+	return w.again(call, claim, end.Outcome, Reason{CodeError, explain(err)}, delay)
 }
 
 // tooLong ends a job whose time is over, or gives it back when what it did so far stays done.
 func (w *Worker) tooLong(ctx context.Context, claim *Claim, end Finish) (State, Reason) {
 	why := Reason{CodeTooLong, fmt.Sprintf("the job took longer than %s", w.env.deadlines.Job)}
 	if kind, known := rowOf(claim.Job.Kind); known && !kind.needsTable {
-		return w.again(ctx, claim, why, retryDelayMin)
+		return w.again(ctx, claim, end.Outcome, why, retryDelayMin)
 	}
 	return w.finish(ctx, claim, Finish{State: Failed, Reason: why, Outcome: end.Outcome, LookAfter: refusedLookDelay})
 }
@@ -451,13 +452,21 @@ func explain(err error) string {
 	return err.Error()
 }
 
-// again gives a failed job back while it has attempts left, else ends it.
-func (w *Worker) again(ctx context.Context, claim *Claim, why Reason, delay time.Duration) (State, Reason) {
-	if kind, known := rowOf(claim.Job.Kind); known && claim.Job.Attempts < kind.attemptsMax {
-		return w.release(ctx, claim, Release{Delay: delay, Reason: why})
+// again gives a failed job back while it has attempts left, else ends it. reached is how far this one came.
+func (w *Worker) again(ctx context.Context, claim *Claim, reached Outcome, why Reason, delay time.Duration) (State, Reason) {
+	kind, known := rowOf(claim.Job.Kind)
+	kept := kind.keeps(reached)
+	if known && claim.Job.Attempts < kind.attemptsMax {
+		return w.release(ctx, claim, Release{Delay: delay, Reason: why, Outcome: kept})
 	}
+	f := Finish{State: Failed, Outcome: claim.Job.Outcome, LookAfter: failedLookDelay}
 	why.Message = fmt.Sprintf("%s (%d attempts)", why.Message, claim.Job.Attempts)
-	return w.finish(ctx, claim, Finish{State: Failed, Reason: why, Outcome: claim.Job.Outcome, LookAfter: failedLookDelay})
+	if kept != nil {
+		f.Outcome = *kept
+		why.Message += kind.remains(claim.Job, *kept)
+	}
+	f.Reason = why
+	return w.finish(ctx, claim, f)
 }
 
 func (w *Worker) finish(ctx context.Context, claim *Claim, f Finish) (State, Reason) {

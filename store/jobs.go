@@ -323,7 +323,7 @@ func (s *Store) FinishJob(ctx context.Context, l maintenance.Lease, f maintenanc
 const sqlReleaseJob = `
 UPDATE jobs
 SET state = 'queued', phase = '', progress = 0, worker = '', lease_until = NULL, not_before = now() + @delay::interval,
-    reason_code = @code, reason = @reason, attempts = attempts - @uncounted
+    reason_code = @code, reason = @reason, attempts = attempts - @uncounted, outcome = coalesce(@outcome::jsonb, outcome)
 WHERE id = @job AND epoch = @epoch AND state = 'running' AND lease_until > clock_timestamp()`
 
 // ReleaseJob gives a job back.
@@ -332,9 +332,18 @@ func (s *Store) ReleaseJob(ctx context.Context, l maintenance.Lease, r maintenan
 	if r.Uncounted {
 		uncounted = 1
 	}
+	var outcome *string
+	if r.Outcome != nil {
+		text, err := json.Marshal(r.Outcome)
+		if err != nil {
+			return fmt.Errorf("encode an outcome: %w", err)
+		}
+		outcome = new(string(text))
+	}
 	return s.InTx(ctx, func(tx pgx.Tx) error {
 		return execHeld(ctx, tx, sqlReleaseJob, leaseArgs(l, pgx.NamedArgs{
 			"delay": r.Delay, "code": r.Reason.Code, "reason": storable(r.Reason.Message), "uncounted": uncounted,
+			"outcome": outcome,
 		}))
 	})
 }

@@ -1,6 +1,7 @@
 package manage
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -31,6 +32,8 @@ func MaintenanceEndpoints(ops *maintenance.Operations) []api.Endpoint {
 		{Method: http.MethodPut, Pattern: maintenanceRoute, Operation: "set-maintenance", Handler: h.set},
 		{Method: http.MethodPost, Pattern: maintenanceRoute + "/run", Operation: "run-maintenance", Deadline: dryRunDeadline, Handler: h.run},
 		{Method: http.MethodGet, Pattern: jobRoute, Operation: "load-job", Handler: h.job},
+		{Method: http.MethodPost, Pattern: jobRoute + "/retry", Operation: "retry-job", Handler: h.retry},
+		{Method: http.MethodGet, Pattern: manageV1 + catalogRoute + "/maintenance/jobs", Operation: "list-jobs", Handler: h.list},
 	}
 }
 
@@ -175,6 +178,18 @@ func (h *maintenanceHandlers) run(w http.ResponseWriter, r *http.Request) error 
 
 // job answers one job.
 func (h *maintenanceHandlers) job(w http.ResponseWriter, r *http.Request) error {
+	return h.oneJob(w, r, h.ops.FindJob)
+}
+
+// retry begins a failed job again. It takes no body.
+func (h *maintenanceHandlers) retry(w http.ResponseWriter, r *http.Request) error {
+	return h.oneJob(w, r, h.ops.RetryJob)
+}
+
+// oneJob answers what an operation gives for the job of the path.
+func (h *maintenanceHandlers) oneJob(
+	w http.ResponseWriter, r *http.Request, ask func(context.Context, catalog.Caller, uuid.UUID) (maintenance.Job, error),
+) error {
 	text, err := api.Param(r, "job")
 	if err != nil {
 		return err
@@ -184,11 +199,39 @@ func (h *maintenanceHandlers) job(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return fault.New(fault.BadRequest, "%q is not a job id", text)
 	}
-	job, err := h.ops.FindJob(r.Context(), api.CallerOf(r), id)
+	job, err := ask(r.Context(), api.CallerOf(r), id)
 	if err != nil {
 		return err
 	}
 	return api.JSON(w, r, http.StatusOK, newJobAnswer(job))
+}
+
+// list answers a warehouse's newest jobs, those in the states that the query names, or all.
+func (h *maintenanceHandlers) list(w http.ResponseWriter, r *http.Request) error {
+	warehouse, err := api.Param(r, "catalog")
+	if err != nil {
+		return err
+	}
+	api.Annotate(r, warehouse, "")
+	var states []maintenance.State
+	for _, name := range r.URL.Query()["state"] {
+		state, err := maintenance.ParseState(name)
+		if err != nil {
+			return err
+		}
+		states = append(states, state)
+	}
+	jobs, err := h.ops.ListJobs(r.Context(), api.CallerOf(r), warehouse, states)
+	if err != nil {
+		return err
+	}
+	answer := struct {
+		Jobs []jobAnswer `json:"jobs"`
+	}{[]jobAnswer{}}
+	for _, j := range jobs {
+		answer.Jobs = append(answer.Jobs, newJobAnswer(j))
+	}
+	return api.JSON(w, r, http.StatusOK, answer)
 }
 
 // maintainedTable reads the table that a maintenance path names.

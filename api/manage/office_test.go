@@ -41,6 +41,7 @@ type office struct {
 	t       *testing.T
 	store   *store.Store
 	url     string // of the database
+	files   *catalogtest.Metadata
 	service *catalog.Service
 	tokens  *auth.Tokens
 	server  *httptest.Server
@@ -49,7 +50,7 @@ type office struct {
 
 func newOffice(t *testing.T) *office {
 	t.Helper()
-	o := &office{t: t, url: pgtest.Database(t)}
+	o := &office{t: t, url: pgtest.Database(t), files: catalogtest.NewMetadata()}
 	var err error
 	if o.store, err = store.Open(t.Context(), store.Config{URL: o.url}); err != nil {
 		t.Fatal(err)
@@ -63,7 +64,7 @@ func newOffice(t *testing.T) *office {
 	o.tokens = auth.NewTokens(auth.TokensConfig{Accounts: o.store, Keys: auth.NewKeys(o.store, ring, nil), Secrets: secrets})
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	o.service = catalog.New(catalog.Config{
-		Store: o.store, Admin: o.store, Metadata: catalogtest.NewMetadata(), Secrets: secrets, Log: log,
+		Store: o.store, Admin: o.store, Metadata: o.files, Secrets: secrets, Log: log,
 		Providers: map[string]vending.Provider{"FILE": local.Provider{}, "S3": paperS3{}},
 	})
 	made, err := o.service.Bootstrap(t.Context(), catalog.Bootstrap{Accounts: o.store})

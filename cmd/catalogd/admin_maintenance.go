@@ -19,6 +19,8 @@ var maintenanceVerbs = []*command{
 	{name: "run", arguments: "NAMESPACE.TABLE", summary: "run maintenance of a table now", run: maintenanceRun},
 	{name: "set", arguments: "NAMESPACE.TABLE", summary: "change a table's maintenance settings", run: maintenanceSet},
 	{name: "show", arguments: "NAMESPACE.TABLE", summary: "settings and where each comes from, last and next runs", run: maintenanceShow},
+	{name: "jobs", summary: "a warehouse's jobs, each with its reason", run: maintenanceJobs},
+	{name: "retry", arguments: "JOB_ID", summary: "begin a failed job again, also a purge", run: maintenanceRetry},
 }
 
 // How long --wait waits between two looks at a job: short at first, because small tables take moments.
@@ -42,6 +44,7 @@ type jobStatus struct {
 	Phase     string             `json:"phase"`
 	Progress  float64            `json:"progress"`
 	Reason    maintenance.Reason `json:"reason"`
+	Finished  time.Time          `json:"finished_at"`
 	maintenance.Outcome
 
 	raw json.RawMessage

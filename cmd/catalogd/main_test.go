@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"catalogd/internal/pgserver/pgtest"
@@ -42,6 +44,7 @@ func TestMain(m *testing.M) {
 //	server stop SIGNAL        ends it; after TERM it must end with 0
 //	loadenv FILE              takes over a client.env
 //	rest METHOD PATH [BODY]   calls the catalog as root and prints the answer; fails on a refusal
+//	sql STATEMENT             changes rows of a dev server's database
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -62,7 +65,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup:               setupScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"server": serverCommand, "loadenv": loadenvCommand, "rest": restCommand,
+			"server": serverCommand, "loadenv": loadenvCommand, "rest": restCommand, "sql": sqlCommand,
 		},
 	})
 }
@@ -176,6 +179,23 @@ func loadenvCommand(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%q is not KEY=value", line)
 		}
 		ts.Setenv(name, value)
+	}
+}
+
+// sqlCommand changes the database of a `dev` server behind its back, for what no command makes happen soon.
+func sqlCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: sql STATEMENT")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), readyMax)
+	defer cancel()
+	db, err := pgx.Connect(ctx, ts.Getenv("CATALOGD_DEV_DATABASE_URL"))
+	ts.Check(err)
+	defer db.Close(ctx)
+	tag, err := db.Exec(ctx, args[0])
+	ts.Check(err)
+	if tag.RowsAffected() == 0 {
+		ts.Fatalf("%s: no row", args[0])
 	}
 }
 
