@@ -103,6 +103,7 @@ var locationPromises = []promise{
 		b.table(a, "t")
 		b.must(b.commit(b.newTable(a, "u", "s3://bucket/chosen")))
 	}},
+	{"TablesOfOneUUIDAreTheirOwn", tablesOfOneUUID},
 	{"AMovedTableOwnsBothPlaces", func(b *bench) {
 		a := b.namespace("a")
 		made := b.newTable(a, "t", "s3://bucket/x/t")
@@ -334,4 +335,34 @@ var stagedPromises = []promise{
 		_, err := b.stage(catalog.Identifier{Namespace: catalog.Namespace{"a"}, Name: "t"}, "")
 		b.refused(err, fault.NoSuchWarehouse, "")
 	}},
+}
+
+// Creators choose uuids, and two may choose the same. Nothing is found, freed, passed on or purged by a uuid alone.
+func tablesOfOneUUID(b *bench) {
+	a, other := b.namespace("a"), b.namespace("other")
+	one, two, three := b.newTable(a, "one", "s3://bucket/x/one"), b.newTable(other, "two", "s3://bucket/x/two"), b.newTable(a, "three", "")
+	two.Record.UUID, three.Record.UUID = one.Record.UUID, one.Record.UUID // the server's own place has another uuid in its name
+	for _, made := range []catalog.PointerChange{one, two, three} {
+		b.must(b.commit(made))
+	}
+	b.refusedOverlap(b.commit(b.again(two, a, "again")), "the other's place, by the uuid")
+	b.must(b.store.StageTable(b.Context(), catalog.StagedTable{
+		UUID: one.Record.UUID, WarehouseID: b.warehouse.ID, Ident: catalog.Identifier{Namespace: a.Levels, Name: "later"},
+		Location: "s3://bucket/x/later", PrincipalID: b.principal.ID, TTL: time.Hour,
+	}))
+	move := b.swap(one.Record)
+	b.must(b.commit(move))
+	b.wantTable(b.load(two.Record.Ident), two.Record)
+	b.dropWith(move.Record, catalog.TableDrop{PurgeRequested: true, Purge: catalog.PurgeJob{ID: uuid.New()}})
+	b.dropWith(three.Record, catalog.TableDrop{Unregistered: true})
+	b.back.FinishPurge(b, one.Record.ID)
+	b.back.LapseDropped(b, one.Record.ID)
+	b.wantTable(b.load(two.Record.Ident), two.Record)
+	for _, kept := range []string{"s3://bucket/x/two/in", "s3://bucket/x/later/in", three.Record.Location + "/in"} {
+		b.refusedOverlap(b.commit(b.newTable(a, "u", kept)), kept)
+	}
+	back := b.again(three, other, "back") // unregistered: it may come back anywhere, to its own place alone
+	b.must(b.commit(back))
+	b.wantTable(b.load(back.Record.Ident), back.Record)
+	b.must(b.commit(b.newTable(a, "free", "s3://bucket/x/one")))
 }
