@@ -141,7 +141,10 @@ type lake struct {
 	url         string
 }
 
-func newLake(t testing.TB) *lake {
+func newLake(t testing.TB) *lake { return newLakeOn(t, nil) }
+
+// newLakeOn is newLake whose warehouse is on an object store; nil: in a folder.
+func newLakeOn(t testing.TB, store *s3store) *lake {
 	t.Helper()
 	bin, err := crashBinary()
 	if err != nil {
@@ -167,10 +170,16 @@ func newLake(t testing.TB) *lake {
 	l.env = append(cleanEnv(), "CATALOGD_DATABASE_URL="+l.url, "CATALOGD_SECRETS_KEY=file:"+keyFile,
 		"CATALOGD_STORAGE_ALLOW_FILE=true", "CATALOGD_MAINTENANCE_EMBEDDED=false", "CATALOGD_LOG_FORMAT=text",
 		"CATALOGD_ROOT_CREDENTIAL="+credential, "CATALOGD_CRASH_POINT=@"+l.wish)
+	warehouse := []string{"warehouse", "create", "dev", "--location", "file://" + filepath.Join(dir, "warehouse")}
+	if store != nil {
+		l.server.s3 = store
+		l.env = append(l.env, store.serverKeys()...)
+		warehouse = []string{"warehouse", "create", "dev", "--location", store.location(), "--storage-config", store.storageConfig(t)}
+	}
 	l.run("migrate")
 	l.run("bootstrap")
 	l.startServing(credential)
-	l.run("warehouse", "create", "dev", "--location", "file://"+filepath.Join(dir, "warehouse"))
+	l.run(warehouse...)
 	return l
 }
 

@@ -165,8 +165,7 @@ func startDev(t testing.TB, dir string, store *s3store, args ...string) *server 
 	if store != nil {
 		config := store.storageConfig(t)
 		args = append(args, "--warehouse-location", store.location(), "--storage-config", config)
-		env = append(env, "AWS_ACCESS_KEY_ID="+store.env["S3_CATALOG_ACCESS_KEY_ID"],
-			"AWS_SECRET_ACCESS_KEY="+store.env["S3_CATALOG_SECRET_ACCESS_KEY"])
+		env = append(env, store.serverKeys()...)
 	}
 	s := &server{dir: dir, s3: store, log: &lockedBuffer{}}
 	s.cmd = exec.Command(binary(t), args...)
@@ -255,6 +254,13 @@ type s3store struct {
 	base string
 	// endpointHidden keeps the store's address from clients.
 	endpointHidden bool
+	// front, when not "", is what the server and its workers take for the store.
+	front string
+}
+
+// serverKeys are the server's own keys as the AWS variables hold them: they may assume the role and nothing else.
+func (s *s3store) serverKeys() []string {
+	return []string{"AWS_ACCESS_KEY_ID=" + s.env["S3_CATALOG_ACCESS_KEY_ID"], "AWS_SECRET_ACCESS_KEY=" + s.env["S3_CATALOG_SECRET_ACCESS_KEY"]}
 }
 
 // within gives the store with another base, for a warehouse of its own.
@@ -305,11 +311,15 @@ func (s *s3store) storageConfig(t testing.TB) string {
 	if s.endpointHidden {
 		endpoint = "endpointInternal"
 	}
-	raw, err := json.Marshal(map[string]any{
+	config := map[string]any{
 		"storageType": "S3", "roleArn": s.env["S3_ROLE_ARN"], "region": s.env["AWS_REGION"],
 		endpoint: s.env["AWS_ENDPOINT_URL"], "stsEndpoint": sts, "pathStyleAccess": true,
 		"allowedLocations": []string{s.location()},
-	})
+	}
+	if s.front != "" {
+		config["endpointInternal"] = s.front
+	}
+	raw, err := json.Marshal(config)
 	if err != nil {
 		t.Fatal(err)
 	}

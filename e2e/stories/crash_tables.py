@@ -2,12 +2,18 @@
 
 make:PREFIX:COUNT:PARTS     tables PREFIX0.. in the namespace crash, each of PARTS appends to two partitions
 append:PREFIX:COUNT:PART    one append more to each
+purge:PREFIX:COUNT          drops each, with its files
+drop:PREFIX:COUNT           drops each and leaves its files
+register:NAME:LOCATION      makes the table crash.NAME of a metadata file
+rows:NAME                   prints "rows NAME count digest": of all rows in order
 check:PREFIX:COUNT          prints for each table
                               rows TABLE rows distinct-ids smallest greatest snapshots
                               left TABLE files that no snapshot and no metadata names, one a line
                               missing TABLE files that something names and that are not there
+                            the last two not on an object store
 Append n holds the ids n*1000 .. n*1000+999.
 """
+import hashlib
 import os
 import sys
 
@@ -53,6 +59,8 @@ def named(table):
 def check(table, name):
     ids = table.scan(selected_fields=("id",)).to_arrow()["id"].to_pylist()
     print("rows", name, len(ids), len(set(ids)), min(ids), max(ids), len(table.metadata.snapshots))
+    if table.metadata.location.startswith("s3:"):
+        return
     wanted = named(table)
     there = {os.path.join(folder, f) for folder, _, files in os.walk(plain(table.metadata.location)) for f in files}
     for path in sorted(there - wanted):
@@ -61,9 +69,22 @@ def check(table, name):
         print("missing", name, path)
 
 
+def digest(table):
+    rows = table.scan().to_arrow().sort_by("id").to_pylist()
+    return len(rows), hashlib.sha256(repr(rows).encode()).hexdigest()
+
+
 catalog = connect()
 for argument in sys.argv[1:]:
-    command, prefix, count, *rest = argument.split(":")
+    command, rest = argument.split(":", 1)
+    if command == "rows":
+        print("rows", rest, *digest(catalog.load_table("crash." + rest)))
+        continue
+    if command == "register":
+        name, location = rest.split(":", 1)
+        catalog.register_table("crash." + name, location)
+        continue
+    prefix, count, *rest = rest.split(":")
     for n in range(int(count)):
         name = f"crash.{prefix}{n}"
         if command == "make":
@@ -74,6 +95,10 @@ for argument in sys.argv[1:]:
             table = catalog.create_table(name, SCHEMA, partition_spec=SPEC, properties=PROPERTIES)
             for part in range(int(rest[0])):
                 table.append(rows(part))
+        elif command == "purge":
+            catalog.purge_table(name)
+        elif command == "drop":
+            catalog.drop_table(name)
         elif command == "append":
             catalog.load_table(name).append(rows(int(rest[0])))
         elif command == "check":
