@@ -54,10 +54,10 @@ type Identifier struct {
 	Name      string    `json:"name"`
 }
 
-// String joins everything with dots.
+// String joins everything with dots; without a name it is the namespace's, without a namespace the name.
 func (i Identifier) String() string {
-	if len(i.Namespace) == 0 {
-		return i.Name
+	if len(i.Namespace) == 0 || i.Name == "" {
+		return i.Namespace.String() + i.Name
 	}
 	return i.Namespace.String() + "." + i.Name
 }

@@ -45,10 +45,7 @@ func (n SecurableName) String() string {
 
 // ident is the dotted name inside the warehouse.
 func (n SecurableName) ident() string {
-	if name := n.Table + n.View; name != "" {
-		return Identifier{Namespace: n.Namespace, Name: name}.String()
-	}
-	return n.Namespace.String()
+	return Identifier{Namespace: n.Namespace, Name: n.Table + n.View}.String()
 }
 
 func (n SecurableName) validate() error {

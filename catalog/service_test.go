@@ -282,6 +282,26 @@ func TestField_C123_EveryTableOfATransactionIsAuthorised(t *testing.T) {
 	}
 }
 
+// The audit and a refusal name a namespace as it is called, without a dot behind it.
+func TestGrant_SubjectsNameWhatIsMeant(t *testing.T) {
+	b := newBench(t)
+	b.mustCreate("t")
+	reader := b.principal("reader", authz.TableReadData, "t")
+	a, role := catalog.Namespace{"a"}, catalog.RoleName{Warehouse: "w", Name: "r"}
+	for want, target := range map[string]catalog.GrantTarget{
+		"TABLE_LIST on namespace a to w/r": {Privilege: authz.TableList, Kind: authz.Namespace, Namespace: a},
+		"TABLE_LIST on table a.t to w/r":   {Privilege: authz.TableList, Kind: authz.Table, Namespace: a, Name: "t"},
+		"TABLE_LIST on catalog w to w/r":   {Privilege: authz.TableList, Kind: authz.Catalog},
+	} {
+		err := b.Grant(ctx, reader, role, target)
+		wantKind(t, err, fault.Forbidden)
+		audits := b.store.Audits()
+		if last := audits[len(audits)-1]; last.Subject != want || !strings.Contains(err.Error(), want) {
+			t.Errorf("audited is %q, and said %v; want %q", last.Subject, err, want)
+		}
+	}
+}
+
 func TestField_C154_HiddenAndMissingLookTheSame(t *testing.T) {
 	b := newBench(t)
 	b.mustCreate("t")

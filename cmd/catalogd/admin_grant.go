@@ -204,12 +204,12 @@ func nearPrivileges(g grantBody) string {
 	return "there are " + strings.Join(with, ", ")
 }
 
-// on names what a grant is on.
+// on names what a grant is on; no two securables alike.
 func (g grantBody) on(warehouse string) string {
 	if g.Type == "catalog" {
 		return "warehouse " + warehouse
 	}
-	return strings.TrimRight(g.Type+" "+strings.Join(g.Namespace, ".")+"."+g.Table+g.View, ".")
+	return g.Type + " " + dottedName(g.Namespace, g.Table+g.View)
 }
 
 func grantList(ctx context.Context, c *call) error {

@@ -115,5 +115,26 @@ func namespaceLevels(text string) ([]string, error) {
 	return levels, nil
 }
 
+// dottedName shows a namespace ("" for name), or a name in it, as it is given: a.b, a.b.t. Where a part has a dot of its own, or
+// begins like a list, the namespace is shown as the JSON list that --namespace takes: ["a.b"].t
+func dottedName(namespace []string, name string) string {
+	parts := slices.Clone(namespace)
+	if name != "" {
+		parts = append(parts, name)
+	}
+	dotted := strings.Join(parts, ".")
+	if strings.Count(dotted, ".") == len(parts)-1 && !strings.HasPrefix(dotted, "[") {
+		return dotted
+	}
+	list, err := json.Marshal(namespace)
+	if err != nil { // strings only: cannot happen
+		panic(err)
+	}
+	if name == "" {
+		return string(list)
+	}
+	return string(list) + "." + name
+}
+
 // namespaceSegment is a namespace in a path.
 func namespaceSegment(levels []string) string { return strings.Join(levels, "\x1f") }

@@ -36,6 +36,29 @@ func TestTableName(t *testing.T) {
 	}
 }
 
+// TestGrantBody_OnIsUnambiguous: levels with dots are not shown as more levels, but as --namespace takes them.
+func TestGrantBody_OnIsUnambiguous(t *testing.T) {
+	for want, g := range map[string]grantBody{
+		"warehouse w":           {Type: "catalog"},
+		"namespace a.b":         {Type: "namespace", Namespace: []string{"a", "b"}},
+		`namespace ["a.b"]`:     {Type: "namespace", Namespace: []string{"a.b"}},
+		`namespace ["a.b","c"]`: {Type: "namespace", Namespace: []string{"a.b", "c"}},
+		`namespace ["[a"]`:      {Type: "namespace", Namespace: []string{"[a"}},
+		`namespace ["a."]`:      {Type: "namespace", Namespace: []string{"a."}},
+		"table a.b.t":           {Type: "table", Namespace: []string{"a", "b"}, Table: "t"},
+		`table ["a.b"].t`:       {Type: "table", Namespace: []string{"a.b"}, Table: "t"},
+		`view ["a"].b.t`:        {Type: "view", Namespace: []string{"a"}, View: "b.t"},
+	} {
+		if got := g.on("w"); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		levels, err := namespaceLevels(strings.TrimPrefix(want, "namespace "))
+		if g.Type == "namespace" && (err != nil || !slices.Equal(levels, g.Namespace)) {
+			t.Errorf("%s is read back as %q, %v", want, levels, err)
+		}
+	}
+}
+
 // TestRoleGrant_StillHeld: only what contains the securable and the privilege keeps them in force.
 func TestRoleGrant_StillHeld(t *testing.T) {
 	on := func(privilege, kind string, namespace []string, table string) grantBody {
