@@ -48,10 +48,13 @@ const (
 	requestTimeoutMax = 5 * time.Minute
 	answerTimeoutMax  = 10 * time.Minute
 	idleTimeoutMax    = 2 * time.Minute
-	// answerPieceMax is the time for each piece of answerPieceBytes of an answer to leave, and answerTimeoutMax that of
-	// all of it.
-	answerPieceMax   = 30 * time.Second
-	answerPieceBytes = 64 << 10
+	// answerPieceMax is the time for each piece of an answer to leave, and answerTimeoutMax that of all of it. A piece is
+	// of answerPieceBytes; behind one that left within answerPieceQuick it is twice as large as that, up to
+	// answerPieceBytesMax: each piece has its price, and whoever reads quickly is not cut for its size.
+	answerPieceMax      = 30 * time.Second
+	answerPieceBytes    = 64 << 10
+	answerPieceQuick    = time.Second
+	answerPieceBytesMax = 1 << 20
 )
 
 // NewHTTPServer makes the net/http server for a handler, with limits on everything that a client controls.

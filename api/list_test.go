@@ -241,10 +241,11 @@ func TestRecorder_PiecesHaveTheirTime(t *testing.T) {
 	if n, err := w.Write(make([]byte, answerPieceBytes)); n != answerPieceBytes || err != nil || len(conn.set) != 0 {
 		t.Errorf("a short answer: %d, %v, %v", n, err, conn.set)
 	}
-	if n, err := w.Write(make([]byte, 3*answerPieceBytes+1)); n != 3*answerPieceBytes+1 || err != nil || conn.Body.Len() != 4*answerPieceBytes+1 {
+	const long = (2+4+8+16+16)*answerPieceBytes + 1
+	if n, err := w.Write(make([]byte, long)); n != long || err != nil || conn.Body.Len() != answerPieceBytes+long {
 		t.Errorf("a long one: %d, %v", n, err)
 	}
-	if len(conn.set) != 4 || conn.most != answerPieceBytes {
+	if len(conn.set) != 6 || conn.most != answerPieceBytesMax {
 		t.Errorf("%d deadlines, %d bytes at once", len(conn.set), conn.most)
 	}
 	for _, at := range conn.set {
@@ -253,8 +254,26 @@ func TestRecorder_PiecesHaveTheirTime(t *testing.T) {
 		}
 	}
 	w.begun = time.Now().Add(-answerTimeoutMax)
-	if _, err := w.Write([]byte("x")); err != nil || !conn.set[4].Equal(w.begun.Add(answerTimeoutMax)) {
-		t.Errorf("beyond the whole answer's time: %v, %v", err, conn.set[4])
+	if _, err := w.Write([]byte("x")); err != nil || !conn.set[6].Equal(w.begun.Add(answerTimeoutMax)) {
+		t.Errorf("beyond the whole answer's time: %v, %v", err, conn.set[6])
+	}
+}
+
+// Whoever has become slow gets small pieces again, each with the whole time.
+func TestPieceAfter_GrowsWhileTheReaderIsQuick(t *testing.T) {
+	for _, c := range []struct {
+		bytes int
+		took  time.Duration
+		want  int
+	}{
+		{answerPieceBytes, time.Millisecond, 2 * answerPieceBytes},
+		{answerPieceBytesMax / 2, answerPieceQuick, answerPieceBytesMax},
+		{answerPieceBytesMax, 0, answerPieceBytesMax},
+		{answerPieceBytesMax, answerPieceQuick + 1, answerPieceBytes},
+	} {
+		if got := pieceAfter(c.bytes, c.took); got != c.want {
+			t.Errorf("%d bytes in %v: %d, want %d", c.bytes, c.took, got, c.want)
+		}
 	}
 }
 

@@ -74,6 +74,7 @@ type recorder struct {
 	begun  time.Time
 	status int
 	bytes  int64
+	piece  int // bytes of the next piece; 0 means answerPieceBytes
 }
 
 // WriteHeader notes the first final status.
@@ -91,22 +92,35 @@ func (w *recorder) Write(p []byte) (n int, err error) {
 		w.status = http.StatusOK
 	}
 	for {
-		piece := p[n:min(len(p), n+answerPieceBytes)]
+		piece := p[n:min(len(p), n+max(w.piece, answerPieceBytes))]
+		begun := time.Now()
 		if w.bytes+int64(len(piece)) > answerPieceBytes {
-			w.deadline()
+			w.deadline(begun)
 		}
 		written, err := w.ResponseWriter.Write(piece)
 		n += written
 		w.bytes += int64(written)
+		if len(piece) >= answerPieceBytes {
+			w.piece = pieceAfter(len(piece), time.Since(begun))
+		}
 		if err != nil || n == len(p) {
 			return n, err
 		}
 	}
 }
 
-// deadline is for the next piece, and never after that of the whole answer. Writers without a connection have none.
-func (w *recorder) deadline() {
-	at := time.Now().Add(answerPieceMax)
+// pieceAfter gives the size of the piece behind one of so many bytes that took so long.
+func pieceAfter(bytes int, took time.Duration) int {
+	if took > answerPieceQuick {
+		return answerPieceBytes
+	}
+	return min(2*bytes, answerPieceBytesMax)
+}
+
+// deadline is for a piece that begins now, and never after that of the whole answer. Writers without a connection have
+// none.
+func (w *recorder) deadline(now time.Time) {
+	at := now.Add(answerPieceMax)
 	if whole := w.begun.Add(answerTimeoutMax); at.After(whole) {
 		at = whole
 	}

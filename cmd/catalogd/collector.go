@@ -9,7 +9,7 @@ import (
 // garbageBytesMin is how much garbage may gather before it is collected, however little is alive. Go collects when there is
 // as much garbage as is alive (GOGC=100), and a server has little alive beside its cache: with each collection it would
 // mark its whole cache again, several times a second. With a full cache of 64 MiB the process still stays below 250 MB.
-const garbageBytesMin = 96 << 20
+const garbageBytesMin = 80 << 20
 
 // Bounds of GOGC, in percent.
 const (
