@@ -398,6 +398,8 @@ func (s *Service) removeFiles(ctx context.Context, w Warehouse, work []pending) 
 // settle asks the database what became of a commit whose answer was lost. Nil: it landed. fault.CommitRace: it did
 // not and never will, so it may be tried again. fault.CommitUnknown: nobody could tell before the deadline.
 func (s *Service) settle(ctx context.Context, commitID uuid.UUID, unknown error) error {
+	ctx, cancel := settleTime(ctx)
+	defer cancel()
 	delay := commitRetryDelayMin
 	for {
 		landed, err := s.Store.CommitLanded(ctx, commitID)
@@ -415,4 +417,14 @@ func (s *Service) settle(ctx context.Context, commitID uuid.UUID, unknown error)
 		}
 		delay = min(2*delay, commitRetryDelayMax)
 	}
+}
+
+// settleTime gives the question for an outcome some time of its own, also when the commit's is over: it may have stood behind
+// somebody's lock until then, and then it can still be called off.
+func settleTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline := time.Now().Add(settleMin)
+	if given, ok := ctx.Deadline(); ok && given.After(deadline) {
+		deadline = given
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), deadline)
 }

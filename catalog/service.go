@@ -37,6 +37,7 @@ const (
 	commitRetryDelayMin    = 5 * time.Millisecond
 	commitRetryDelayMax    = 500 * time.Millisecond
 	commitAfterWriteMax    = 60 * time.Second // own deadline once a metadata file is written
+	settleMin              = 5 * time.Second  // for the outcome of a commit that took all of its time
 	stagedTableTTL         = 24 * time.Hour
 	metadataCacheBytesMax  = 64 << 20
 	credentialEpochSeconds = 900 // upper bound of an ETag's credential epoch

@@ -527,6 +527,31 @@ func unknownForGood(t *testing.T, applied bool) {
 	}
 }
 
+// A commit that is sent whole waits for its row's lock with an outcome that nobody knows, maybe until its time is over.
+func TestCommit_WhoseTimeIsOverIsStillSettled(t *testing.T) {
+	for _, applied := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			table := b.mustCreate("t")
+			sent := 0
+			b.store.Inject(func(method string, _ int) catalogtest.Failure {
+				if method != "CommitPointers" || sent > 0 {
+					return catalogtest.Failure{}
+				}
+				sent++
+				<-time.After(2 * time.Minute) // by the clock of the test
+				return catalogtest.Failure{Err: catalogtest.Unknown(), Applied: applied}
+			})
+			if err := b.commitAs(system, "t", b.appendTo(table, 1)); err != nil {
+				t.Errorf("applied %v: %v", applied, err)
+			}
+			if n := b.load("t").Document.SnapshotCount(); n != 1 {
+				t.Errorf("applied %v: %d snapshots", applied, n)
+			}
+		})
+	}
+}
+
 func TestStage_TakesNoNameAndCommitsOnce(t *testing.T) {
 	b := newBench(t)
 	staged, err := b.create("t", `,"stage-create":true`)

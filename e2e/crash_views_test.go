@@ -72,7 +72,8 @@ func TestCrash_ViewsOnDev(t *testing.T) {
 			object{"action": "set-current-view-version", "view-version-id": -1}}}
 		r, status = die(point, crashViews+"/"+name, replace)
 		landed := strings.Contains(r.viewText(name), sql)
-		if status == 200 && !landed || landed != (point == "commit-after-pointer") {
+		onItsWay := point == "commit-in-transaction" // as a whole: the database may still land it
+		if status == 200 && !landed || landed != (point == "commit-after-pointer") && !onItsWay {
 			t.Errorf("replace killed at %s: answer %d, landed %v", point, status, landed)
 		}
 		again, raw := r.call("POST", crashViews+"/"+name, replace)

@@ -204,8 +204,8 @@ func TestField_C066_AColdServerReadsNoFile(t *testing.T) {
 	}
 }
 
-// A commit is a lookup, one batch that begins with BEGIN, and COMMIT.
-func TestCommit_MakesThreeRoundTrips(t *testing.T) {
+// A commit is a lookup and one statement.
+func TestCommit_MakesTwoRoundTrips(t *testing.T) {
 	c := newCalls(t, openStore(t))
 	change := func(n int) {
 		r, err := commit.DecodeRequest([]byte(fmt.Sprintf(`{"requirements":[],"updates":[{"action":"set-properties","updates":{"n":"%d"}}]}`, n)))
@@ -220,7 +220,7 @@ func TestCommit_MakesThreeRoundTrips(t *testing.T) {
 		change(n)
 	}
 	trips, objects := c.counted(func() { change(9) })
-	if trips != 3 || objects != 1 {
+	if trips != 2 || objects != 1 {
 		t.Errorf("%d round trips and %d calls of the object store", trips, objects)
 	}
 }

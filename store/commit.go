@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"catalogd/catalog"
 	"catalogd/internal/crash"
@@ -25,6 +24,9 @@ func (s *Store) CommitPointers(ctx context.Context, changes []catalog.PointerCha
 		if err := checkNames(c.Record.Ident.Name); err != nil {
 			return err
 		}
+	}
+	if alone(changes, fence) {
+		return s.commitAlone(ctx, changes[0])
 	}
 	// Rows are locked in one order by everybody, so that two commits of the same tables do not wait for each other.
 	ordered := slices.Clone(changes)
@@ -43,6 +45,44 @@ func (s *Store) CommitPointers(ctx context.Context, changes []catalog.PointerCha
 		}
 		return movePointers(ctx, tx, ordered)
 	})
+}
+
+// alone tells that a commit asks nothing before it moves its pointer: it is one table's or view's, takes no location and
+// holds no lease.
+func alone(changes []catalog.PointerChange, fence catalog.Fence) bool {
+	return len(changes) == 1 && changes[0].Old != "" && changes[0].OldLocation == "" && !changes[0].Registered &&
+		fence.JobID == uuid.Nil
+}
+
+// commitAlone sends a commit whole, in one round trip: its statements are one transaction that ends with them, without
+// BEGIN and COMMIT. Where the pointer has not moved they write nothing. So the outcome is certain when the database tells
+// it, and when nothing was sent; else it is fault.CommitUnknown, and not tried again here.
+func (s *Store) commitAlone(ctx context.Context, c catalog.PointerChange) error {
+	moved := false
+	err := retry(ctx, func() error {
+		batch := &pgx.Batch{}
+		if s.pooled {
+			batch.Queue(setSchema)
+		}
+		if err := queuePointer(batch, c, &moved); err != nil {
+			return err
+		}
+		conn, err := s.pool.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		defer conn.Release()
+		if err := ctx.Err(); err != nil {
+			return err // nothing was sent yet, so the outcome is certain
+		}
+		results := conn.SendBatch(ctx, batch)
+		crash.Point("commit-in-transaction")
+		return sentOutcome(results.Close())
+	})
+	if err != nil || moved {
+		return err
+	}
+	return s.read(ctx, func(q querier) error { return whyNotMoved(ctx, q, c) })
 }
 
 // errOnlyAsked rolls a transaction back that was run for its refusals alone.
@@ -97,54 +137,12 @@ func holdFence(ctx context.Context, tx pgx.Tx, fence catalog.Fence) error {
 	return err
 }
 
-const sqlSwapPointer = `
-UPDATE tables
-SET table_uuid = @uuid, location = @location, metadata_location = @metadata, format_version = @format,
-    version = version + 1, updated_at = @at
-WHERE id = @id AND warehouse_id = @warehouse AND kind = @kind AND metadata_location = @old`
-
-// The warehouse comes from the namespace, so that a table can never be in two warehouses at once.
-const sqlInsertTable = `
-INSERT INTO tables (id, warehouse_id, namespace_id, kind, name, name_key, table_uuid, location, metadata_location, format_version,
-                    version, created_at, updated_at)
-VALUES (@id, @warehouse, @namespace, @kind, @name,
-        (SELECT @name_key::text FROM warehouses WHERE id = @warehouse AND folds_names), @uuid, @location, @metadata, @format,
-        1, @at, @at)
-ON CONFLICT DO NOTHING`
-
-// dirty_since stays the oldest moment that no look has seen.
-const sqlMarkForMaintenance = `
-INSERT INTO table_maintenance (table_id, enabled, dirty_since, updated_at)
-VALUES (@id, @enabled, now(), @at)
-ON CONFLICT (table_id) DO UPDATE
-SET enabled = EXCLUDED.enabled, dirty_since = coalesce(table_maintenance.dirty_since, EXCLUDED.dirty_since),
-    updated_at = EXCLUDED.updated_at`
-
 // movePointers sends everything in one round trip and then looks whether each pointer moved.
 func movePointers(ctx context.Context, tx pgx.Tx, changes []catalog.PointerChange) error {
 	batch := &pgx.Batch{}
-	moved := make([]int64, len(changes))
+	moved := make([]bool, len(changes))
 	for i, c := range changes {
-		statement := sqlSwapPointer
-		if c.Old == "" {
-			statement = sqlInsertTable
-		}
-		args := pgx.NamedArgs{
-			"id": c.Record.ID, "kind": c.Record.Kind, "warehouse": c.WarehouseID, "namespace": c.Record.NamespaceID,
-			"name": c.Record.Ident.Name, "name_key": fold(c.Record.Ident.Name), "uuid": c.Record.UUID, "location": c.Record.Location, "metadata": c.Record.MetadataLocation,
-			"format": c.Record.FormatVersion, "old": c.Old, "at": c.Fact.At,
-			"enabled": c.Maintenance != nil && *c.Maintenance,
-		}
-		batch.Queue(statement, args).Exec(func(tag pgconn.CommandTag) error {
-			moved[i] = tag.RowsAffected()
-			return nil
-		})
-		if c.Record.Kind == catalog.KindTable {
-			batch.Queue(sqlMarkForMaintenance, args)
-		}
-		queueMetadata(batch, c)
-		queueOutdated(batch, c)
-		if err := queueFact(batch, c.Fact); err != nil {
+		if err := queuePointer(batch, c, &moved[i]); err != nil {
 			return err
 		}
 	}
@@ -152,7 +150,7 @@ func movePointers(ctx context.Context, tx pgx.Tx, changes []catalog.PointerChang
 		return commitRefused(err, changes)
 	}
 	for i, c := range changes {
-		if moved[i] != 1 {
+		if !moved[i] {
 			return whyNotMoved(ctx, tx, c)
 		}
 	}
@@ -175,12 +173,12 @@ func commitRefused(err error, changes []catalog.PointerChange) error {
 const sqlFindKind = `SELECT kind FROM tables WHERE id = @id`
 
 // whyNotMoved explains a change that touched no row: a name that is taken, a table that is gone, or a lost race.
-func whyNotMoved(ctx context.Context, tx pgx.Tx, c catalog.PointerChange) error {
+func whyNotMoved(ctx context.Context, q querier, c catalog.PointerChange) error {
 	var kind catalog.Kind
 	if c.Old == "" {
 		var holder uuid.UUID
 		var name string
-		err := tx.QueryRow(ctx, sqlFindName, pgx.NamedArgs{
+		err := q.QueryRow(ctx, sqlFindName, pgx.NamedArgs{
 			"namespace": c.Record.NamespaceID, "name": c.Record.Ident.Name, "name_key": fold(c.Record.Ident.Name),
 		}).Scan(&holder, &kind, &name)
 		switch {
@@ -191,7 +189,7 @@ func whyNotMoved(ctx context.Context, tx pgx.Tx, c catalog.PointerChange) error 
 		}
 		return c.Record.Kind.Taken(c.Record.Ident, kind)
 	}
-	err := tx.QueryRow(ctx, sqlFindKind, pgx.NamedArgs{"id": c.Record.ID}).Scan(&kind)
+	err := q.QueryRow(ctx, sqlFindKind, pgx.NamedArgs{"id": c.Record.ID}).Scan(&kind)
 	if noRows(err) {
 		return c.Record.Kind.Missing(c.Record.Ident)
 	}

@@ -11,13 +11,15 @@ import (
 	"catalogd/catalog"
 )
 
+// The rows are selected, so that a statement can take them from what it changed.
 const sqlInsertEvent = `
 INSERT INTO events (id, at, operation, warehouse_id, securable_id, subject, details)
-VALUES (@id, @at, @operation, @warehouse, @securable, @subject, @details)`
+SELECT @event::uuid, @at::timestamptz, @operation::text, @event_warehouse::uuid, @securable::uuid, @subject::text, @details::jsonb`
 
 const sqlInsertAudit = `
 INSERT INTO audit (at, event_id, request_id, principal, token_id, client, operation, subject, allowed, reason)
-VALUES (@at, @event, @request, @principal, @token, @client, @operation, @subject, @allowed, @reason)`
+SELECT @at::timestamptz, @event::uuid, @request::text, @principal::text, @token::text, @client::text, @operation::text, @subject::text,
+       @allowed::boolean, @reason::text`
 
 // writeFact writes a mutation's event and audit row in the mutation's transaction.
 func writeFact(ctx context.Context, tx pgx.Tx, f catalog.Fact) error {
@@ -30,21 +32,29 @@ func writeFact(ctx context.Context, tx pgx.Tx, f catalog.Fact) error {
 
 // queueFact adds a fact's rows to a batch: the event's, the audit's and, when it has an outcome, that of its caller's key.
 func queueFact(batch *pgx.Batch, f catalog.Fact) error {
+	args, err := factArgs(f)
+	if err != nil {
+		return err
+	}
+	batch.Queue(sqlInsertEvent, args)
+	batch.Queue(sqlInsertAudit, args)
+	return queueOutcome(batch, f)
+}
+
+// factArgs are the parameters of a fact's event and audit row.
+func factArgs(f catalog.Fact) (pgx.NamedArgs, error) {
 	details := []byte("{}")
 	if len(f.Details) > 0 {
 		var err error
 		if details, err = json.Marshal(f.Details); err != nil {
-			return fmt.Errorf("encode the details of %s: %w", f.Operation, err)
+			return nil, fmt.Errorf("encode the details of %s: %w", f.Operation, err)
 		}
 	}
-	batch.Queue(sqlInsertEvent, pgx.NamedArgs{
-		"id": f.ID, "at": f.At, "operation": f.Operation, "warehouse": nullable(f.Warehouse),
+	return auditArgs(f.Caller, pgx.NamedArgs{
+		"event": f.ID, "at": f.At, "operation": f.Operation, "event_warehouse": nullable(f.Warehouse),
 		"securable": nullable(f.Securable), "subject": storable(f.Subject), "details": string(details),
-	})
-	batch.Queue(sqlInsertAudit, auditArgs(f.Caller, pgx.NamedArgs{
-		"at": f.At, "event": f.ID, "operation": f.Operation, "subject": storable(f.Subject), "allowed": true, "reason": "",
-	}))
-	return queueOutcome(batch, f)
+		"allowed": true, "reason": "",
+	}), nil
 }
 
 // RecordDenial writes an audit row for a refused attempt.

@@ -10,33 +10,17 @@ import (
 	"catalogd/internal/deflate"
 )
 
-// The row stands behind the pointer's own lock, which the same transaction holds. A change that touched no pointer must
-// leave nothing here either: its transaction is rolled back.
-const sqlKeepMetadata = `
-INSERT INTO table_metadata (table_id, metadata_location, bytes, checksum, digest, packed)
-SELECT tables.id, tables.metadata_location, @bytes, @checksum, @digest, @packed
-FROM tables WHERE tables.id = @id AND tables.metadata_location = @metadata
-ON CONFLICT (table_id) DO UPDATE
-SET metadata_location = EXCLUDED.metadata_location, bytes = EXCLUDED.bytes, checksum = EXCLUDED.checksum,
-    digest = EXCLUDED.digest, packed = EXCLUDED.packed`
+// A change that moved no pointer, and so has no event, leaves everything as it is.
+const sqlForgetMetadata = `
+DELETE FROM table_metadata WHERE table_id = @id AND EXISTS (SELECT 1 FROM events WHERE id = @event)`
 
-const sqlForgetMetadata = `DELETE FROM table_metadata WHERE table_id = @id`
-
-// queueMetadata keeps the copy of the metadata that a pointer names from now on, or drops that of the one before.
-func queueMetadata(batch *pgx.Batch, c catalog.PointerChange) {
-	switch {
-	case c.Packed.Bytes > 0:
-		blocks := c.Packed.Blocks
-		if len(blocks) > catalog.PackedBytesMax {
-			blocks = nil
-		}
-		batch.Queue(sqlKeepMetadata, pgx.NamedArgs{
-			"id": c.Record.ID, "metadata": c.Record.MetadataLocation, "bytes": c.Packed.Bytes,
-			"checksum": int64(c.Packed.Checksum), "digest": c.Packed.Digest[:], "packed": blocks,
-		})
-	case c.Old != "":
-		batch.Queue(sqlForgetMetadata, pgx.NamedArgs{"id": c.Record.ID})
+// packedArgs are the parameters of what is kept of a metadata file.
+func packedArgs(args pgx.NamedArgs, p deflate.Packed) {
+	blocks := p.Blocks
+	if len(blocks) > catalog.PackedBytesMax {
+		blocks = nil
 	}
+	args["bytes"], args["checksum"], args["digest"], args["packed"] = p.Bytes, int64(p.Checksum), p.Digest[:], blocks
 }
 
 const sqlFindMetadata = `

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"catalogd/catalog"
+	"catalogd/internal/deflate"
 	"catalogd/internal/fault"
 	"catalogd/internal/pgserver/pgtest"
 	"catalogd/vending"
@@ -28,11 +29,14 @@ type outcomeBench struct {
 	home   uuid.UUID // the warehouse
 }
 
-func newOutcomeBench(t *testing.T) *outcomeBench {
+func newOutcomeBench(t *testing.T) *outcomeBench { return newOutcomeBenchBy(t, false) }
+
+// newOutcomeBenchBy is one whose far store speaks as to a pooler, or not.
+func newOutcomeBenchBy(t *testing.T, simple bool) *outcomeBench {
 	t.Helper()
 	database := pgtest.Database(t)
 	proxy, url := startProxy(t, database)
-	b := &outcomeBench{proxy: proxy, far: openAt(t, Config{URL: url}), near: openAt(t, Config{URL: database}), home: uuid.New()}
+	b := &outcomeBench{proxy: proxy, far: openAt(t, Config{URL: url, SimpleProtocol: simple}), near: openAt(t, Config{URL: database}), home: uuid.New()}
 	fact := func() catalog.Fact { return catalog.Fact{ID: uuid.New(), At: time.Now(), Operation: "set-up"} }
 	w := catalog.Warehouse{ID: b.home, Name: "w", Location: "s3://bucket/base", Storage: vending.Profile{StorageType: "S3"}}
 	if err := b.near.CreateWarehouse(t.Context(), w, fact()); err != nil {
@@ -77,40 +81,141 @@ func (b *outcomeBench) commit(t *testing.T, change catalog.PointerChange) error 
 	return b.far.CommitPointers(t.Context(), []catalog.PointerChange{change}, catalog.Fence{})
 }
 
+// bothProtocols runs a test on a store that prepares statements and on one that speaks as to a pooler.
+func bothProtocols(t *testing.T, test func(t *testing.T, b *outcomeBench)) {
+	for name, simple := range map[string]bool{"prepared": false, "pooler": true} {
+		t.Run(name, func(t *testing.T) { test(t, newOutcomeBenchBy(t, simple)) })
+	}
+}
+
+// An answer whose end is missing is none: the database commits behind the statements' own answers.
 func TestField_C246_AnswerLostAfterTheCommit(t *testing.T) {
-	b := newOutcomeBench(t)
-	change := b.swap()
-	b.proxy.atNextCommit(loseAnswer)
-	if err := b.commit(t, change); !fault.Is(err, fault.CommitUnknown) {
-		t.Fatalf("got %v, want an unknown outcome", err)
-	}
-	<-b.proxy.answered
-	landed, err := b.far.CommitLanded(t.Context(), change.Fact.ID)
-	if err != nil || !landed {
-		t.Fatalf("landed %t, %v; Postgres had committed", landed, err)
-	}
-	if got := b.pointer(t); got != change.Record.MetadataLocation {
-		t.Errorf("pointer %s", got)
+	for _, at := range []cut{loseAnswer, loseEnd} {
+		bothProtocols(t, func(t *testing.T, b *outcomeBench) {
+			change := b.swap()
+			b.proxy.atNextCommit(at)
+			if err := b.commit(t, change); !fault.Is(err, fault.CommitUnknown) {
+				t.Fatalf("got %v, want an unknown outcome", err)
+			}
+			<-b.proxy.answered
+			landed, err := b.far.CommitLanded(t.Context(), change.Fact.ID)
+			if err != nil || !landed {
+				t.Fatalf("landed %t, %v; Postgres had committed", landed, err)
+			}
+			if got := b.pointer(t); got != change.Record.MetadataLocation {
+				t.Errorf("pointer %s", got)
+			}
+		})
 	}
 }
 
 func TestField_C246_CommitLostOnItsWay(t *testing.T) {
-	b := newOutcomeBench(t)
-	change := b.swap()
-	b.proxy.atNextCommit(loseRequest)
-	if err := b.commit(t, change); !fault.Is(err, fault.CommitUnknown) {
-		t.Fatalf("got %v, want an unknown outcome", err)
-	}
-	landed, err := b.far.CommitLanded(t.Context(), change.Fact.ID)
-	if err != nil || landed {
-		t.Fatalf("landed %t, %v; Postgres never saw the COMMIT", landed, err)
-	}
-	if got := b.pointer(t); got != b.record.MetadataLocation {
-		t.Errorf("pointer %s", got)
-	}
-	// Whoever tries again under the same id must not land after it was said that nothing would.
-	if err := b.commit(t, change); !fault.Is(err, fault.CommitRace) {
-		t.Errorf("the same commit once more: %v", err)
+	bothProtocols(t, func(t *testing.T, b *outcomeBench) {
+		change := b.swap()
+		b.proxy.atNextCommit(loseRequest)
+		if err := b.commit(t, change); !fault.Is(err, fault.CommitUnknown) {
+			t.Fatalf("got %v, want an unknown outcome", err)
+		}
+		landed, err := b.far.CommitLanded(t.Context(), change.Fact.ID)
+		if err != nil || landed {
+			t.Fatalf("landed %t, %v; Postgres never saw the end of it", landed, err)
+		}
+		if got := b.pointer(t); got != b.record.MetadataLocation {
+			t.Errorf("pointer %s", got)
+		}
+		// Whoever tries again under the same id must not land after it was said that nothing would.
+		if err := b.commit(t, change); !fault.Is(err, fault.CommitRace) {
+			t.Errorf("the same commit once more: %v", err)
+		}
+	})
+}
+
+// TestCommit_BehindALockIsCalledOff has a commit whose time is over while it waits for its row: who asks is told that it did
+// not land, and it never does.
+func TestCommit_BehindALockIsCalledOff(t *testing.T) {
+	bothProtocols(t, func(t *testing.T, b *outcomeBench) {
+		held, err := b.near.pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = held.Rollback(context.Background()) }()
+		if _, err := held.Exec(t.Context(), "SELECT id FROM tables FOR UPDATE"); err != nil {
+			t.Fatal(err)
+		}
+		change := b.swap()
+		hurried, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		err = b.far.CommitPointers(hurried, []catalog.PointerChange{change}, catalog.Fence{})
+		if !fault.Is(err, fault.CommitUnknown) {
+			t.Fatalf("got %v, want an unknown outcome", err)
+		}
+		if landed, err := b.near.CommitLanded(t.Context(), change.Fact.ID); err != nil || landed {
+			t.Fatalf("landed %t, %v; it stands behind a lock", landed, err)
+		}
+		if err := held.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.commit(t, b.swap()); err != nil { // behind it, when it is still there
+			t.Fatal(err)
+		}
+		if landed, err := b.near.CommitLanded(t.Context(), change.Fact.ID); err != nil || landed {
+			t.Errorf("landed %t, %v after all", landed, err)
+		}
+	})
+}
+
+// TestCommit_LostRaceWritesNothing: the parts of a commit's statement, and what is sent with it, hang on the pointer.
+func TestCommit_LostRaceWritesNothing(t *testing.T) {
+	bothProtocols(t, func(t *testing.T, b *outcomeBench) {
+		kept := b.swap()
+		kept.Packed = deflate.Pack([]byte("the text"))
+		if err := b.commit(t, kept); err != nil {
+			t.Fatal(err)
+		}
+		look := func() (all string) {
+			err := b.near.pool.QueryRow(t.Context(), `
+SELECT concat_ws(' ', (SELECT count(*) FROM events), (SELECT count(*) FROM audit), (SELECT count(*) FROM outdated_metadata),
+                 (SELECT count(*) FROM idempotency_keys), (SELECT string_agg(metadata_location, ' ') FROM table_metadata),
+                 (SELECT string_agg(enabled::text, ' ') FROM table_maintenance), (SELECT string_agg(version::text, ' ') FROM tables))`).Scan(&all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return all
+		}
+		before := look()
+		for name, packed := range map[string]deflate.Packed{"with a copy": deflate.Pack([]byte("another")), "without": {}} {
+			on := true
+			lost := b.swap() // from the pointer before
+			lost.Packed, lost.Outdated, lost.Maintenance = packed, []string{"s3://bucket/old"}, &on
+			lost.Fact.Caller.Key.ID, lost.Fact.Outcome = uuid.New(), &catalog.Outcome{}
+			if err := b.commit(t, lost); !fault.Is(err, fault.CommitRace) {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if after := look(); after != before {
+				t.Errorf("%s: %s, before %s", name, after, before)
+			}
+		}
+	})
+}
+
+// What failed before the commit was sent is no unknown outcome, and what the database refused is none either.
+func TestSentOutcome(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		err  error
+		kind fault.Kind
+	}{
+		{"landed", nil, ""},
+		{"an error proves the rollback", &pgconn.PgError{SeverityUnlocalized: "ERROR", Code: stateDeadlock}, fault.Internal},
+		{"a session that was ended", &pgconn.PgError{SeverityUnlocalized: "FATAL", Code: stateAdminShutdown}, fault.CommitUnknown},
+		{"an end of the stream", io.ErrUnexpectedEOF, fault.CommitUnknown},
+		{"a preparation that failed", pgx.ErrPreprocessingBatch{}, fault.Internal},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := fault.KindOf(sentOutcome(tt.err)); got != tt.kind {
+				t.Errorf("got %q, want %q", got, tt.kind)
+			}
+		})
 	}
 }
 

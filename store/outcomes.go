@@ -7,32 +7,31 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"catalogd/catalog"
-	"catalogd/internal/fault"
 )
 
 // outcomesSweepMax bounds how many expired outcomes one new one takes away. It is more than one, so that they grow fewer.
 const outcomesSweepMax = 4
 
-// What has expired is as good as gone, so it may be replaced; a live row stays and no row is written then.
-const sqlKeepOutcome = `
-INSERT INTO idempotency_keys (principal_id, key, operation, request_hash, outcome, created_at, expires_at)
-VALUES (@principal, @key, @operation, @hash, @outcome, now(), now() + make_interval(secs => @seconds))
-ON CONFLICT (principal_id, key) DO UPDATE
-SET operation = EXCLUDED.operation, request_hash = EXCLUDED.request_hash, outcome = EXCLUDED.outcome,
-    created_at = EXCLUDED.created_at, expires_at = EXCLUDED.expires_at
-WHERE idempotency_keys.expires_at <= now()`
-
+// What has expired goes: some of it, and what stands where the outcome is to be.
 const sqlSweepOutcomes = `
 DELETE FROM idempotency_keys
-WHERE (principal_id, key) IN (
-    SELECT principal_id, key FROM idempotency_keys WHERE expires_at <= now() ORDER BY expires_at LIMIT @limit FOR UPDATE SKIP LOCKED
+WHERE expires_at <= now() AND (principal_id, key) IN (
+    SELECT old.principal_id, old.key FROM (
+        SELECT principal_id, key FROM idempotency_keys WHERE expires_at <= now() ORDER BY expires_at LIMIT @limit FOR UPDATE SKIP LOCKED
+    ) AS old
+    UNION ALL SELECT @principal::uuid, @key::uuid
 )`
 
-// queueOutcome adds the row of a fact's outcome to a batch. When another request of the key came first, the batch fails,
-// and the transaction with it.
+// The outcome of a change that was not made, and so has no event, is not kept. A live row in its place is a violation.
+const sqlKeepOutcome = `
+INSERT INTO idempotency_keys (principal_id, key, operation, request_hash, outcome, created_at, expires_at)
+SELECT @principal::uuid, @key::uuid, @operation::text, @hash::bytea, @outcome::text, now(), now() + make_interval(secs => @seconds)
+WHERE @event::uuid IS NULL OR EXISTS (SELECT 1 FROM events WHERE id = @event::uuid)`
+
+// queueOutcome adds the row of a fact's outcome to a batch, behind the fact's event. When another request of the key came
+// first, the batch fails, and the transaction with it.
 func queueOutcome(batch *pgx.Batch, f catalog.Fact) error {
 	if f.Outcome == nil {
 		return nil
@@ -42,22 +41,20 @@ func queueOutcome(batch *pgx.Batch, f catalog.Fact) error {
 		return fmt.Errorf("encode the outcome of %s: %w", f.Operation, err)
 	}
 	key := f.Caller.Key
-	batch.Queue(sqlKeepOutcome, pgx.NamedArgs{
+	args := pgx.NamedArgs{
 		"principal": f.Caller.Principal.ID, "key": key.ID, "operation": key.Operation, "hash": key.Hash[:],
-		"outcome": string(text), "seconds": (catalog.KeyLifetime + catalog.KeyGrace).Seconds(),
-	}).Exec(func(tag pgconn.CommandTag) error {
-		if tag.RowsAffected() == 0 {
-			return fault.New(fault.RepeatLanded, "another request with this Idempotency-Key came to its end before")
-		}
-		return nil
-	})
-	batch.Queue(sqlSweepOutcomes, pgx.NamedArgs{"limit": outcomesSweepMax})
+		"outcome": string(text), "seconds": (catalog.KeyLifetime + catalog.KeyGrace).Seconds(), "event": nullable(f.ID),
+		"limit": outcomesSweepMax,
+	}
+	batch.Queue(sqlSweepOutcomes, args)
+	batch.Queue(sqlKeepOutcome, args)
 	return nil
 }
 
 // writeOutcome writes a fact's outcome alone, for what changed nothing.
 func writeOutcome(ctx context.Context, tx pgx.Tx, f catalog.Fact) error {
 	batch := &pgx.Batch{}
+	f.ID = uuid.Nil // no event is written
 	if err := queueOutcome(batch, f); err != nil {
 		return err
 	}

@@ -50,6 +50,7 @@ var violations = map[string]struct {
 	"principal_roles_name_key":    {fault.AlreadyExists, "Principal role already exists"},
 	"catalog_roles_name_key":      {fault.AlreadyExists, "Catalog role already exists"},
 	"events_pkey":                 {fault.CommitRace, "this commit was given up before it arrived"},
+	"idempotency_keys_pkey":       {fault.RepeatLanded, "another request with this Idempotency-Key came to its end before"},
 	"staged_tables_pkey":          {fault.AlreadyExists, "a staged create has this table uuid already"},
 	"principal_role_members_pkey": {fault.AlreadyExists, "the principal has the role already"},
 	"catalog_role_members_pkey":   {fault.AlreadyExists, "the principal role has the catalog role already"},
@@ -141,6 +142,15 @@ func commitOutcome(err error) error {
 		return err
 	}
 	return fault.Wrap(fault.CommitUnknown, err, "the database's answer to the commit was lost")
+}
+
+// sentOutcome is commitOutcome of a commit that was sent whole. What failed before it was sent is certain as well.
+func sentOutcome(err error) error {
+	var unprepared pgx.ErrPreprocessingBatch
+	if errors.As(err, &unprepared) || pgconn.SafeToRetry(err) {
+		return err
+	}
+	return commitOutcome(err)
 }
 
 // violates tells that err is the violation of the constraint.

@@ -29,6 +29,11 @@ const (
 	// whoever asks for the outcome of such a commit waits until its session has ended, so it is well below the time
 	// that the service gives a commit.
 	idleInTxMillisMax = "20000"
+	// Seconds after which Postgres asks a silent connection for a sign of life, asks again, and how often. A commit is sent
+	// in one piece; should the sender's machine die in the middle of it, its locks are held until this finds it out.
+	keepaliveIdle     = "20"
+	keepaliveInterval = "5"
+	keepaliveCount    = "4"
 	connectTimeoutMax = 10 * time.Second
 	rollbackMax       = 5 * time.Second
 	connectionLifeMax = time.Hour // so that a failover or a new pooler is noticed
@@ -39,9 +44,12 @@ const (
 // beginOneMoment begins a transaction whose statements all see what was there at the first one.
 const beginOneMoment = "begin isolation level repeatable read, read only"
 
+// setSchema makes a transaction find the catalog's tables where the session does not.
+const setSchema = "set local search_path to " + schemaName
+
 // beginPooled are the statements that begin a transaction behind a pooler; the first alone does elsewhere.
 var beginPooled = [...]string{
-	"begin", "set local search_path to " + schemaName,
+	"begin", setSchema,
 	"set local idle_in_transaction_session_timeout to " + idleInTxMillisMax,
 }
 
@@ -86,6 +94,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	} else {
 		config.ConnConfig.RuntimeParams["search_path"] = schemaName
 		config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = idleInTxMillisMax
+		config.ConnConfig.RuntimeParams["tcp_keepalives_idle"] = keepaliveIdle
+		config.ConnConfig.RuntimeParams["tcp_keepalives_interval"] = keepaliveInterval
+		config.ConnConfig.RuntimeParams["tcp_keepalives_count"] = keepaliveCount
 	}
 	trips := &roundTrips{}
 	config.ConnConfig.Tracer = trips

@@ -26,16 +26,17 @@ const sqlInsertOutdated = `
 INSERT INTO outdated_metadata (metadata_location, warehouse_id, table_id, location, delete_after)
 SELECT file, @warehouse, @table, @location, now() + make_interval(secs => @grace_seconds)
 FROM unnest(@files::text[]) AS file
+WHERE EXISTS (SELECT 1 FROM events WHERE id = @event)
 ON CONFLICT (metadata_location) DO NOTHING`
 
-// queueOutdated remembers what a commit leaves behind.
+// queueOutdated remembers what a commit leaves behind, if it has left it: its event is there.
 func queueOutdated(batch *pgx.Batch, c catalog.PointerChange) {
 	if len(c.Outdated) == 0 {
 		return
 	}
 	batch.Queue(sqlInsertOutdated, pgx.NamedArgs{
 		"warehouse": c.WarehouseID, "table": c.Record.ID, "location": c.Record.Location, "files": c.Outdated,
-		"grace_seconds": catalog.OutdatedGrace.Seconds(),
+		"grace_seconds": catalog.OutdatedGrace.Seconds(), "event": c.Fact.ID,
 	})
 }
 

@@ -48,13 +48,18 @@ var landedOnce = catalog.Outcome{Table: &catalog.TableOutcome{
 func (b *bench) changesWithAKey() map[string]func(f catalog.Fact) error {
 	a := b.namespace("a")
 	swapped, renamed, dropped, own := b.table(a, "swapped"), b.table(a, "renamed"), b.table(a, "dropped"), b.table(a, "own")
-	empty := b.namespace("empty")
+	empty, lone := b.namespace("empty"), b.table(a, "lone")
 	return map[string]func(f catalog.Fact) error{
 		"commit": func(f catalog.Fact) error {
 			now := b.load(swapped.Ident)
 			first, second := b.swap(*now), b.newTable(a, "new-"+f.ID.String(), "")
 			first.Fact = f
 			return b.commit(second, first)
+		},
+		"commit of one table": func(f catalog.Fact) error {
+			change := b.swap(*b.load(lone.Ident))
+			change.Fact = f
+			return b.commit(change)
 		},
 		"create": func(f catalog.Fact) error {
 			change := b.newTable(a, "made-"+f.ID.String(), "")
@@ -115,6 +120,13 @@ var outcomePromises = []promise{
 		b.refused(b.commit(again), fault.AlreadyExists, "")
 		if k := b.outcome(again.Fact); k != nil {
 			b.Errorf("kept %+v of what was refused", k)
+		}
+		lost := b.swap(change.Record)
+		lost.Fact = b.keyed(lost.Fact, landedOnce)
+		b.must(b.commit(b.swap(change.Record)))
+		b.refused(b.commit(lost), fault.CommitRace, "")
+		if k := b.outcome(lost.Fact); k != nil {
+			b.Errorf("kept %+v of a race that was lost", k)
 		}
 	}},
 	{"PropertiesAreKeptAsAnswered", func(b *bench) {

@@ -3,8 +3,6 @@ package iceio
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -25,8 +23,9 @@ const (
 	fileMode   = 0o666
 )
 
-// write puts the bytes into a file beside and links it to its name: the name appears with the whole content or not
-// at all, and never takes another file's place.
+// write makes a new file, never in another one's place, and returns when a crash of the machine can take neither its
+// bytes nor its name away. Until then there may be a part of it under its name, and after a crash for ever: nobody
+// has been told the name yet.
 func (t folderTree) write(_ context.Context, name string, body []byte) error {
 	folder, err := t.folderOf(name)
 	if err != nil {
@@ -34,21 +33,30 @@ func (t folderTree) write(_ context.Context, name string, body []byte) error {
 	}
 	defer folder.Close()
 	name = path.Base(name)
-	suffix := make([]byte, 8)
-	rand.Read(suffix) //nolint:errcheck // never fails
-	beside := "." + name + "." + hex.EncodeToString(suffix) + ".part"
-	if err := writeSynced(folder, beside, body); err != nil {
-		return err
+	f, err := folder.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	if err != nil {
+		return fmt.Errorf("create %s: %w", name, err)
 	}
-	defer folder.Remove(beside) //nolint:errcheck // a leftover is harmless
-	err = folder.Link(beside, name)
-	if linkless(err) {
-		err = writeSynced(folder, name, body)
+	_, err = f.Write(body)
+	if err == nil {
+		err = syncBoth(f, folder)
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
 	}
 	if err != nil {
+		_ = folder.Remove(name)
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	return syncFolder(folder, ".")
+	return nil
+}
+
+// syncBoth makes a file's bytes and its name in the folder last, at the same time: both were there before, and neither
+// needs the other to be first.
+func syncBoth(f *os.File, folder *os.Root) error {
+	named := make(chan error, 1)
+	go func() { named <- syncFolder(folder, ".") }()
+	return errors.Join(f.Sync(), <-named)
 }
 
 // folderOf opens the folder that a file is to lie in, once for all that is done there, and makes it when it is missing.
@@ -72,30 +80,6 @@ func (t folderTree) folderOf(name string) (*os.Root, error) {
 			return nil, err
 		}
 	}
-}
-
-// linkless tells that the file system has no hard links.
-func linkless(err error) bool {
-	return errors.Is(err, syscall.ENOTSUP) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSYS)
-}
-
-func writeSynced(root *os.Root, name string, body []byte) error {
-	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
-	if err != nil {
-		return fmt.Errorf("create %s: %w", name, err)
-	}
-	_, err = f.Write(body)
-	if err == nil {
-		err = f.Sync()
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		_ = root.Remove(name)
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
 }
 
 // syncFolder makes a new name last over a crash of the machine.
