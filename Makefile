@@ -104,7 +104,7 @@ store: ## build the S3 store with STS that the tests use
 
 $(CLIENTS): ## install one of the real clients
 	@for part in $(or $(PARTS_$@),''); do \
-		$(call say,"client $@ $$part"); path=$$(e2e/clients/$@/install $$part | tail -n 1 | cut -c1-120); echo "$@: $$path"; done
+		$(call say,"client $@ $$part"); path=$$(e2e/clients/$@/install $$part | tail -n 1); echo "$@: $$(sed -E 's/(.{200}).+/\1.../' <<<"$$path")"; done
 
 # Compile the tests while the clients download.
 warm:

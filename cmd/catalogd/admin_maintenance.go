@@ -157,11 +157,7 @@ func passes(err error) bool {
 // printJob shows a job. A job that was refused or failed makes the command fail, with the reason on standard error.
 func (c *call) printJob(k *connection, s jobStatus) error {
 	if k.output == "json" {
-		var pretty any
-		if err := json.Unmarshal(s.raw, &pretty); err != nil {
-			return err
-		}
-		if err := printJSON(c.Out, pretty); err != nil {
+		if err := printJSON(c.Out, s.raw); err != nil {
 			return err
 		}
 	} else if err := printFields(c.Out, s.fields()); err != nil {
@@ -287,11 +283,7 @@ func maintenanceShow(ctx context.Context, c *call) error {
 // printMaintenance shows settings in force with their sources, what the last look found, and the last jobs.
 func (c *call) printMaintenance(k *connection, answer json.RawMessage) error {
 	if k.output == "json" {
-		var pretty any
-		if err := json.Unmarshal(answer, &pretty); err != nil {
-			return err
-		}
-		return printJSON(c.Out, pretty)
+		return printJSON(c.Out, answer)
 	}
 	var shown maintenanceStatus
 	if err := json.Unmarshal(answer, &shown); err != nil {

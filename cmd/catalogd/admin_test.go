@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -56,6 +57,26 @@ func TestGrantBody_OnIsUnambiguous(t *testing.T) {
 		if g.Type == "namespace" && (err != nil || !slices.Equal(levels, g.Namespace)) {
 			t.Errorf("%s is read back as %q, %v", want, levels, err)
 		}
+	}
+}
+
+// 64-bit ids are longer than a float is exact.
+func TestMaintenanceJSON_KeepsLongIDs(t *testing.T) {
+	const id = "2035452617237940550"
+	var out strings.Builder
+	c := &call{Out: &out}
+	var s jobStatus
+	if err := json.Unmarshal([]byte(`{"job_id":"j","state":"succeeded","snapshot_id":`+id+`}`), &s); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.printJob(&connection{output: "json"}, s); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.printMaintenance(&connection{output: "json"}, json.RawMessage(`{"head":`+id+`}`)); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(out.String(), id) != 2 {
+		t.Errorf("the ids have changed:\n%s", out.String())
 	}
 }
 
