@@ -9,6 +9,7 @@ import (
 
 	"catalogd/catalog/commit"
 	"catalogd/internal/fault"
+	"catalogd/internal/spelling"
 )
 
 // Properties of warehouses that this server obeys. All others are kept and shown by the management API, and mean
@@ -105,6 +106,8 @@ func checkOption(name, prefix, key string) error {
 		return refused("it would change whom clients talk to, as whom, or what code they run; leave it out, and set it in the client's own configuration")
 	case ofClient && splitsAgain(key):
 		return refused("give " + key + " itself, without " + prefix)
+	case prefix == "" && meant(name) != "":
+		return refused("nothing obeys that name; did you mean " + meant(name) + "?")
 	case prefix == "" || ofClient:
 		return nil
 	case loadsCode(key):
@@ -115,6 +118,27 @@ func checkOption(name, prefix, key string) error {
 		return refused("give the version of new tables as " + prefixTableDefault + propertyFormatVersion + ", and what may be asked for as " + propertyFormatVersions)
 	}
 	return nil
+}
+
+// misspeltMax is how many slips make a name that is still taken for another one.
+const misspeltMax = 2
+
+// meant gives the option, or the prefix of some, that a name nearly is. Properties that nobody obeys are kept without a
+// word, and one that was meant to keep dropped tables for a week must not be among them.
+func meant(name string) string {
+	options := []string{propertyFoldsNames, propertyFormatVersions, propertyVerifyMetadata, purgeDelayProperty}
+	if slices.Contains(options, name) {
+		return ""
+	}
+	if head, _, dotted := strings.Cut(name, "."); dotted {
+		name, options = head+".", clientPrefixes
+	}
+	for _, option := range options {
+		if d := spelling.Distance(name, option); d <= misspeltMax {
+			return option
+		}
+	}
+	return ""
 }
 
 func splitsAgain(key string) bool {

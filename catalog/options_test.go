@@ -50,7 +50,8 @@ func TestField_C009_OptionsThatSteerClientsAreRefused(t *testing.T) {
 	for name, value := range map[string]string{
 		"config-default.": "x", "table-override.": "x", "table-default.write.data.path": "s3://b/x", "view-override.format-version": "2",
 		"table-override.format-version": "2", "table-default.format-version": "4", "allowed-format-versions": "4", "verify-metadata-on-load": "yes",
-		"case-insensitive-names": "TRUE",
+		"case-insensitive-names": "TRUE", "purge-dely-seconds": "86400", "alowed-format-versions": "2", "verify-metadata-onload": "false",
+		"case-insensitive-name": "true", "config-defalt.k": "v", "table-overide.k": "v",
 	} {
 		if err := checkOptions(map[string]string{name: value}); !fault.Is(err, fault.BadRequest) {
 			t.Errorf("%s=%s: %v", name, value, err)
@@ -71,7 +72,7 @@ func TestField_C009_OptionsThatSteerClientsAreRefused(t *testing.T) {
 	good := map[string]string{
 		"owner": long, "config-default.rest-page-size": "100", "config-override.cache-enabled": "false", "table-default.format-version": "2",
 		"table-override.write.parquet.compression-codec": "zstd", "view-default.k": "v", "allowed-format-versions": "2, 3,2",
-		"case-insensitive-names": "true", "verify-metadata-on-load": "false",
+		"case-insensitive-names": "true", "verify-metadata-on-load": "false", "cost-centre": "7", "team.default.k": "v", "purge": "never",
 	}
 	if err := checkOptions(good); err != nil {
 		t.Error(err)

@@ -39,6 +39,19 @@ const (
 	migrationTriesMax      = 120
 )
 
+// PostgresMin is the oldest major release of Postgres that the schema is written for.
+const PostgresMin = 15
+
+const sqlServerVersion = `SELECT current_setting('server_version_num')::integer`
+
+// checkServer refuses a Postgres that is too old; version is its server_version_num.
+func checkServer(version int) error {
+	if major := version / 10_000; major < PostgresMin {
+		return fault.New(fault.Internal, "the database is Postgres %d; %d or newer is needed", major, PostgresMin)
+	}
+	return nil
+}
+
 const sqlSchemaExists = `SELECT to_regnamespace('catalogd') IS NOT NULL`
 
 // The lock keeps two servers from making the schema at once, which IF NOT EXISTS does not.
@@ -81,6 +94,13 @@ func lockedOut(err error) bool {
 
 // migrateOnce takes all steps that are left. One that was interrupted has left nothing and is taken again.
 func migrateOnce(ctx context.Context, db *sql.DB, version int64) error {
+	var server int
+	if err := db.QueryRowContext(ctx, sqlServerVersion).Scan(&server); err != nil {
+		return fmt.Errorf("ask for the version of Postgres: %w", translate(err))
+	}
+	if err := checkServer(server); err != nil {
+		return err
+	}
 	if err := createSchema(ctx, db); err != nil {
 		return fmt.Errorf("create the schema %s: %w", schemaName, translate(err))
 	}
@@ -139,9 +159,17 @@ func (s *Store) SchemaVersion(ctx context.Context) (int64, error) {
 	return version, nil
 }
 
-// CheckSchema refuses to work on a schema that this binary does not fit: one that is older, or more than one step
-// newer. The messages say what to do.
+// CheckSchema refuses to work on a Postgres that is too old, and on a schema that this binary does not fit: one that is
+// older, or more than one step newer. The messages say what to do.
 func (s *Store) CheckSchema(ctx context.Context) error {
+	var server int
+	err := s.read(ctx, func(q querier) error { return q.QueryRow(ctx, sqlServerVersion).Scan(&server) })
+	if err != nil {
+		return fmt.Errorf("ask for the version of Postgres: %w", err)
+	}
+	if err := checkServer(server); err != nil {
+		return err
+	}
 	version, err := s.SchemaVersion(ctx)
 	if err != nil {
 		return err

@@ -233,6 +233,14 @@ func TestCheckVersion(t *testing.T) {
 	}
 }
 
+func TestCheckServer(t *testing.T) {
+	for version, ok := range map[int]bool{90_624: false, 140_018: false, 150_000: true, 150_018: true, 180_006: true} {
+		if err := checkServer(version); (err == nil) != ok {
+			t.Errorf("%d: got %v, want accepted %t", version, err, ok)
+		}
+	}
+}
+
 func TestOpen_KeepsPasswordsOutOfErrors(t *testing.T) {
 	for _, url := range []string{"postgres://u:hunter2@[::1/db", "postgres://u:hunter2@127.0.0.1:1/db"} {
 		s, err := Open(t.Context(), Config{URL: url})

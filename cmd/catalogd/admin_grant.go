@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"catalogd/authz"
+	"catalogd/internal/spelling"
 )
 
 // privilegesNearMax bounds suggestions; a word that is in more names says too little.
@@ -195,7 +196,7 @@ func nearPrivileges(g grantBody) string {
 			with = append(with, string(row.Name))
 		}
 	}
-	if near := nearest(word, all); near != "" {
+	if near := spelling.Nearest(word, all); near != "" {
 		return "did you mean " + near + "?"
 	}
 	if len(with) == 0 || len(with) > privilegesNearMax {

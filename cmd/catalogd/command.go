@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"catalogd/internal/fault"
+	"catalogd/internal/spelling"
 )
 
 // command is a row of the command table: it runs, or it has verbs that do.
@@ -97,7 +98,7 @@ func dispatch(ctx context.Context, c *call, table []*command) error {
 		for _, k := range table {
 			names = append(names, k.name)
 		}
-		if near := nearest(first, names); near != "" {
+		if near := spelling.Nearest(first, names); near != "" {
 			return wrongUsage("there is no command %q; did you mean %s?", first, near)
 		}
 		return wrongUsage("there is no command %q", first)

@@ -24,7 +24,6 @@ import (
 // Limits of the checks.
 const (
 	checkTimeMax    = 10 * time.Second
-	postgresMin     = 15
 	scratchBytesMin = 1 << 30
 )
 
@@ -194,9 +193,9 @@ func (d *doctor) checkPostgres(ctx context.Context) bool {
 		case err != nil:
 			good = false
 			d.report(finding{what: target.key, result: err.Error(), remedy: "is Postgres running, and may this user connect to this database?"})
-		case major < postgresMin:
+		case major < store.PostgresMin:
 			good = false
-			d.report(finding{what: target.key, result: "Postgres " + version, remedy: fmt.Sprintf("Postgres %d or newer is needed", postgresMin)})
+			d.report(finding{what: target.key, result: "Postgres " + version, remedy: fmt.Sprintf("Postgres %d or newer is needed", store.PostgresMin)})
 		default:
 			d.report(finding{what: target.key, result: fmt.Sprintf("Postgres %s answers in %d ms", version, took.Milliseconds())})
 		}

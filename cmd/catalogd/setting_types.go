@@ -138,33 +138,3 @@ func formatBytes(n int64) string {
 	}
 	return strconv.FormatInt(n, 10)
 }
-
-// nearest gives the known word with the smallest edit distance, when that is small beside its length.
-func nearest(word string, known []string) string {
-	best, bestDistance := "", len(word)/3+1
-	for _, k := range known {
-		if d := editDistance(word, k); d < bestDistance {
-			best, bestDistance = k, d
-		}
-	}
-	return best
-}
-
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
-}

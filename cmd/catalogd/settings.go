@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"catalogd/internal/spelling"
 )
 
 // setting is one key of the configuration: the one place that says how it is called, read and shown. The name in
@@ -208,7 +210,7 @@ func unknownKey(key, source string) error {
 			known = append(known, section)
 		}
 	}
-	if near := nearest(key, known); near != "" {
+	if near := spelling.Nearest(key, known); near != "" {
 		p.Remedy = "did you mean " + near + "?"
 	}
 	return p

@@ -17,7 +17,7 @@ var edges = map[string][]string{
 
 	"auth":           {"authz"},
 	"authz":          {},
-	"catalog":        {"catalog/commit", "auth", "authz", "vending", "internal/crash", "internal/deflate", "internal/lru"},
+	"catalog":        {"catalog/commit", "auth", "authz", "vending", "internal/crash", "internal/deflate", "internal/lru", "internal/spelling"},
 	"catalog/commit": {},
 	"store":          {"catalog", "auth", "authz", "vending", "maintenance", "migrations", "internal/crash", "internal/deflate", "internal/lru"},
 	"migrations":     {},
@@ -39,6 +39,7 @@ var edges = map[string][]string{
 	"internal/crash":     {},
 	"internal/deflate":   {},
 	"internal/lru":       {},
+	"internal/spelling":  {},
 	"internal/telemetry": {},
 	"internal/iceio":     {"vending", "internal/crash"},
 	"internal/scan":      {"catalog", "internal/iceio"},
