@@ -94,6 +94,24 @@ type replacement struct {
 
 // run works until the job has an end. An error means that it has none yet.
 func (c *compaction) run(ctx context.Context) (Finish, error) {
+	end, err := c.runOnce(ctx)
+	if _, missing := missingFile(err); missing && c.hasMoved(ctx) {
+		return end, errAllDropped
+	}
+	return end, err
+}
+
+// hasMoved tells whether the table has another current snapshot than what this claim read: files that this claim does
+// not find may have been removed for that reason.
+func (c *compaction) hasMoved(ctx context.Context) bool {
+	if c.view == nil {
+		return false
+	}
+	now, err := c.reader().load(ctx, c.caller(), c.ref, vending.Read)
+	return err == nil && now.head != nil && (c.view.head == nil || now.head.SnapshotID != c.view.head.SnapshotID)
+}
+
+func (c *compaction) runOnce(ctx context.Context) (Finish, error) {
 	crash.Point("compact-claimed")
 	if err := c.load(ctx); err != nil {
 		return Finish{}, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"runtime/debug"
 	"time"
 
@@ -61,11 +62,26 @@ var (
 const (
 	CodeTooLarge = "too-large" // a named limit was passed
 	CodeTooLong  = "too-long"  // a deadline was passed
+	// CodeMissingFile: a file that the table's current state names is not in the store.
+	CodeMissingFile = "missing-file"
 )
+
+// missingFile gives the name of the table's file whose absence an error is about. The store said so: it is final.
+func missingFile(err error) (name string, missing bool) {
+	var at *fs.PathError
+	if !errors.Is(err, fs.ErrNotExist) || !fault.Is(err, fault.FileNotFound) || !errors.As(err, &at) {
+		return "", false // the worker's own files are not the table's
+	}
+	return at.Path, true
+}
 
 // refusedFor gives the reason when an error says that the table's files are more than a worker reads, or are not what
 // they should be: trying again soon would not help.
 func refusedFor(err error) (Reason, bool) {
+	if name, missing := missingFile(err); missing {
+		return Reason{CodeMissingFile, fmt.Sprintf("%s is gone from the store although the table's current state names it: whoever reads the "+
+			"table fails too. Bring it back from the bucket's versions or a backup, or roll the table back to a snapshot that does not name it", name)}, true
+	}
 	switch {
 	case errors.Is(err, errLookTooLong):
 		return Reason{CodeTooLong, errLookTooLong.Error()}, true
