@@ -37,7 +37,8 @@ func (p *purge) successor(document *commit.Document, logged []string) (string, e
 	}
 	var written time.Time // when the known file was
 	var unknown []sight
-	err := p.eachMetadata(document, func(name string, i fs.FileInfo) {
+	folders := []string{commit.MetadataFolder(document), current[:strings.LastIndexByte(current, '/')]}
+	err := eachMetadata(p.files, p.dropped.Record.Location, folders, func(name string, i fs.FileInfo) {
 		switch plain := vending.Plain(name); {
 		case plain == current:
 			written = i.ModTime()
@@ -57,18 +58,16 @@ func (p *purge) successor(document *commit.Document, logged []string) (string, e
 	return slices.MaxFunc(unknown, func(a, b sight) int { return a.written.Compare(b.written) }).name, nil
 }
 
-// eachMetadata calls visit for each metadata file in the folders below the dropped table's location to which its metadata
-// goes.
-func (p *purge) eachMetadata(document *commit.Document, visit func(name string, i fs.FileInfo)) error {
-	location, current := p.dropped.Record.Location, p.dropped.Record.MetadataLocation
+// eachMetadata calls visit for each metadata file in a table's usual folder for them and in others below its location.
+func eachMetadata(files Files, location string, others []string, visit func(name string, i fs.FileInfo)) error {
 	var seen []string
-	for _, folder := range []string{location + "/metadata", commit.MetadataFolder(document), current[:strings.LastIndexByte(current, '/')]} {
+	for _, folder := range append([]string{location + "/metadata"}, others...) {
 		below, inside := vending.Relative(location, folder)
 		if !inside || below == "" || slices.ContainsFunc(seen, func(f string) bool { return vending.Within(f, folder) }) {
 			continue
 		}
 		seen = append(seen, folder)
-		err := p.files.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
+		err := files.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !commit.NamesMetadata(name) {
 				return err
 			}
@@ -95,4 +94,29 @@ func (p *purge) refuseSuccessor(document *commit.Document, logged []string) erro
 		"what it dropped: %s. Perhaps the database was restored from a backup, and the table lives on. No file was removed. If it does, register its "+
 		"newest metadata file; if that file is nobody's, remove it, register %s and drop the table with purge again", name,
 		p.dropped.Record.MetadataLocation)}}
+}
+
+// livesElsewhere gives a metadata file that only a database can have made which knows more commits than this one, ""
+// for none. A commit that came to nothing leaves a file with the number after the current one's; one with a higher
+// number follows on a commit that landed. A job that has been at it for long sees any as such: it may have come with
+// a backup.
+func (c *compaction) livesElsewhere() (string, error) {
+	record, found := c.view.record, ""
+	newest := commit.FileNumber(record.MetadataLocation) + 1
+	if !c.job.StartedAt.IsZero() && c.env.now().Sub(c.job.StartedAt) > clockMargin {
+		newest--
+	}
+	folders := []string{record.MetadataLocation[:strings.LastIndexByte(record.MetadataLocation, '/')]}
+	if folder := c.view.meta.Properties()["write.metadata.path"]; folder != "" {
+		folders = append(folders, strings.TrimRight(folder, "/"))
+	}
+	err := eachMetadata(c.view.files, record.Location, folders, func(name string, _ fs.FileInfo) {
+		if n := commit.FileNumber(name); n > newest {
+			found, newest = name, n
+		}
+	})
+	if err != nil {
+		return "", fmt.Errorf("list the metadata files of %s: %w", c.ref.Ident, err)
+	}
+	return found, nil
 }

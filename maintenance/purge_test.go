@@ -334,3 +334,28 @@ func TestPurge_LeftoversOfCommits(t *testing.T) {
 		}
 	}
 }
+
+// The backup was taken while a compaction was about to commit: the restored database must not take the files of its
+// commit for leftovers.
+func TestCrash_RestoredDatabaseKeepsWhatWasCommitted(t *testing.T) {
+	b := newBench(t)
+	tt, _ := crashTable(b, 0)
+	last := tt.load()
+	job := tt.enqueue()
+	w := b.worker(func(c *maintenance.Config) { c.Tables = &lost{Tables: b.service} })
+	if _, err := w.RunOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	live := &testTable{bench: b.beside(), ident: tt.ident, next: tt.next}
+	live.register(last.MetadataLocation())
+	live.append(live.rows("c", 3))
+	live.append(live.rows("c", 3))
+	before := b.filesBelow(last.Location())
+	b.expireLeases()
+	b.drain(b.worker(nil))
+	got := tt.job(job.ID)
+	expectState(t, got, maintenance.Refused, maintenance.CodeNewerMetadata)
+	if after := b.filesBelow(last.Location()); !slices.Equal(after, before) || !strings.Contains(got.Reason.Message, live.load().MetadataLocation()) {
+		t.Errorf("left %d of %d files: %s", len(after), len(before), got.Reason.Message)
+	}
+}

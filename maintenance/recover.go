@@ -38,6 +38,17 @@ func (c *compaction) recover(ctx context.Context) (Finish, bool, error) {
 			garbage = append(garbage, p)
 		}
 	}
+	if len(garbage) > 0 && snapshot == nil {
+		newer, err := c.livesElsewhere()
+		if err != nil {
+			return Finish{}, false, err
+		}
+		if newer != "" {
+			return Finish{State: Refused, Outcome: c.job.Outcome, LookAfter: refusedLookDelay, Reason: Reason{CodeNewerMetadata, fmt.Sprintf(
+				"an attempt before wrote files that the table does not name, but its place has metadata that this server does not know and that may name "+
+					"them: %s. Perhaps the database was restored from a backup. No file was removed. Register the newest metadata file with overwrite", newer)}}, true, nil
+		}
+	}
 	removed := c.removeFiles(ctx, garbage)
 	if len(removed) > 0 {
 		if err := c.env.store.ForgetFiles(ctx, c.lease, removed); err != nil {
