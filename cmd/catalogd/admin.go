@@ -89,6 +89,7 @@ func (c *call) connect(ctx context.Context, k *connection) (*admin, error) {
 	if k.output != "table" && k.output != "json" {
 		return nil, wrongUsage("--output is %q, wanted is table or json", k.output)
 	}
+	c.warnOfVariables()
 	base := strings.TrimRight(k.server, "/")
 	if base == "" {
 		base = strings.TrimRight(c.lookup("CATALOGD_MANAGEMENT_URI"), "/")

@@ -31,7 +31,7 @@ type Config struct {
 	Shutdown    ShutdownConfig
 
 	sources map[string]string // key -> where its value came from; a key that is missing has its default
-	unknown []string          // CATALOGD_ variables that mean nothing to anybody; worth a warning
+	unknown []unknownVariable // worth a warning
 }
 
 // DatabaseConfig says how Postgres is reached. URLs are as given: maybe file: or env: references.
@@ -171,8 +171,8 @@ func (c *Config) validate() error {
 // warnings are what a configuration says that is allowed but rarely meant.
 func (c *Config) warnings() []string {
 	var all []string
-	for _, name := range c.unknown {
-		all = append(all, "the variable "+name+" begins like a setting but is none")
+	for _, v := range c.unknown {
+		all = append(all, v.warning())
 	}
 	if !onLoopback(c.Listen) && !strings.HasPrefix(c.PublicURL, "https://") {
 		all = append(all, "listen is "+c.Listen+": secrets and tokens cross the network in the clear unless a proxy with TLS "+

@@ -3,6 +3,9 @@ package main
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -104,7 +107,10 @@ func TestConfig_PrintedFormIsReadBack(t *testing.T) {
 }
 
 func TestConfig_UnknownVariablesAreNamedAndReservedOnesAreNot(t *testing.T) {
-	environ := []string{"CATALOGD_SERVICE_HOST=10.0.0.1", "CATALOGD_LISTENN=x", "CATALOG_URI=http://x", "CATALOGD_EMPTY="}
+	environ := []string{
+		"CATALOGD_SERVICE_HOST=10.0.0.1", "CATALOGD_PORT=tcp://10.0.0.1", "CATALOGD_LISTENN=hunter2", "CATALOG_URI=http://x", "CATALOGD_EMPTY=",
+		"CATALOGD_MANAGEMENT_URL=http://x", "CATALOGD_LOGLEVEL=debug", "CATALOGD_CRASH_POINT=x",
+	}
 	for _, name := range reservedVariables {
 		environ = append(environ, name+"=something")
 	}
@@ -112,11 +118,48 @@ func TestConfig_UnknownVariablesAreNamedAndReservedOnesAreNot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"CATALOGD_LISTENN", "CATALOGD_SERVICE_HOST"}; !slices.Equal(c.unknown, want) {
+	if want := []unknownVariable{
+		{"CATALOGD_CRASH_POINT", ""}, {"CATALOGD_LISTENN", "CATALOGD_LISTEN"}, {"CATALOGD_LOGLEVEL", "CATALOGD_LOG_LEVEL"},
+		{"CATALOGD_MANAGEMENT_URL", "CATALOGD_MANAGEMENT_URI"}, {"CATALOGD_PORT", ""}, {"CATALOGD_SERVICE_HOST", ""},
+	}; !slices.Equal(c.unknown, want) {
 		t.Errorf("named are %v, want %v", c.unknown, want)
+	}
+	warnings := strings.Join(c.warnings(), "\n")
+	if !strings.Contains(warnings, "CATALOGD_LISTENN begins like a setting but is none, and is ignored; did you mean CATALOGD_LISTEN?") ||
+		strings.Contains(warnings, "hunter2") || strings.Contains(warnings, "something") {
+		t.Errorf("the warnings are:\n%s", warnings)
 	}
 	if len(c.sources) != 0 {
 		t.Errorf("values came from %v", slices.Sorted(maps.Keys(c.sources)))
+	}
+}
+
+// Whatever the program, its demo and its documents read or name is known: nobody who follows them is warned.
+func TestConfig_VariablesThatAreReadAreKnown(t *testing.T) {
+	seen := 0
+	for _, pattern := range []string{"*.go", "../../internal/pgserver/*.go", "../../demo/*", "../../docs/*.md", "../../README.md", "../../Makefile"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatal(pattern, err)
+		}
+		for _, file := range files {
+			if info, err := os.Stat(file); err != nil || info.IsDir() || strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range regexp.MustCompile(`CATALOGD_[A-Z_]*[A-Z]`).FindAllString(string(text), -1) {
+				seen++
+				if len(unknownVariables([]string{name + "=x"})) > 0 {
+					t.Errorf("%s names %s, of which a server warns", file, name)
+				}
+			}
+		}
+	}
+	if seen < 30 {
+		t.Errorf("only %d variables were found", seen)
 	}
 }
 

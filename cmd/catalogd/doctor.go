@@ -46,6 +46,7 @@ func runDoctor(ctx context.Context, c *call) error {
 	if ready {
 		return askReady(ctx, c, config)
 	}
+	c.warnOfVariables()
 	d := &doctor{config: config, out: c.Out}
 	d.run(ctx)
 	if d.failed > 0 {

@@ -22,6 +22,7 @@ func runMigrate(ctx context.Context, c *call) error {
 		return err
 	}
 	defer s.Close()
+	c.warnOfVariables()
 	if err := awaitDatabase(ctx, s, telemetry.NewLogger(c.Err, config.Log.Level, "text")); err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ func runServe(ctx context.Context, c *call) error {
 		return err
 	}
 	if printConfig {
+		c.warnOfVariables()
 		config.print(c.Out)
 		return nil
 	}

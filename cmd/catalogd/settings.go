@@ -53,15 +53,19 @@ var settings = []setting{
 	seconds("shutdown.grace", "seconds that requests and jobs may go on after SIGTERM", func(c *Config) *time.Duration { return &c.Shutdown.Grace }),
 }
 
+// envPrefix begins all our variables.
+const envPrefix = "CATALOGD_"
+
 func envName(key string) string {
-	return "CATALOGD_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
 func flagName(key string) string {
 	return strings.NewReplacer(".", "-", "_", "-").Replace(key)
 }
 
-// Variables with our prefix that belong to clients, to `dev` or to tests: a server ignores them silently.
+// Variables with our prefix that belong to clients, to `dev` or to tests: nobody warns of them. Those that ask a build for
+// crashes are not among them, because an ordinary build does nothing about them.
 var reservedVariables = []string{
 	"CATALOGD_CONFIG", "CATALOGD_PAT", "CATALOGD_MANAGEMENT_URI", "CATALOGD_DEV_DATABASE_URL", "CATALOGD_OPS_URI",
 	"CATALOGD_ROOT_CREDENTIAL", "CATALOGD_POSTGRES_BIN", "CATALOGD_BIN",
@@ -122,21 +126,66 @@ func (c *Config) readEnvironment(environ []string) error {
 	}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		key, known := byName[name]
-		switch {
-		case !strings.HasPrefix(name, "CATALOGD_"), value == "", slices.Contains(reservedVariables, name):
-			// An empty variable counts as unset: compose files pass variables on that way.
-		case known:
+		if key, known := byName[name]; known && value != "" {
 			if err := c.set(key, value, "environment "+name); err != nil {
 				return err
 			}
-		default:
-			// Kubernetes adds variables for a service that is called catalogd, so this cannot be an error.
-			c.unknown = append(c.unknown, name)
 		}
 	}
-	slices.Sort(c.unknown)
+	c.unknown = unknownVariables(environ)
 	return nil
+}
+
+// unknownVariable is one with our prefix that means nothing to anybody.
+type unknownVariable struct {
+	name string
+	near string // what was probably meant; "" when nothing is like it
+}
+
+// warning says it without the value, which may be a secret in the wrong place.
+func (v unknownVariable) warning() string {
+	text := "the variable " + v.name + " begins like a setting but is none, and is ignored"
+	if v.near != "" {
+		text += "; did you mean " + v.near + "?"
+	}
+	return text
+}
+
+// unknownVariables gives those of the environment, by name. Kubernetes adds some for a service that is called catalogd, so
+// they cannot be an error. An empty variable counts as unset: compose files pass variables on that way.
+func unknownVariables(environ []string) []unknownVariable {
+	known := make([]string, 0, len(settings)+len(reservedVariables))
+	for _, s := range settings {
+		known = append(known, strings.TrimPrefix(envName(s.key), envPrefix))
+	}
+	for _, name := range reservedVariables {
+		known = append(known, strings.TrimPrefix(name, envPrefix))
+	}
+	var all []unknownVariable
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		word, ours := strings.CutPrefix(name, envPrefix)
+		if !ours || value == "" || slices.Contains(known, word) {
+			continue
+		}
+		v := unknownVariable{name: name}
+		if near := spelling.Nearest(word, known); near != "" {
+			v.near = envPrefix + near
+		}
+		all = append(all, v)
+	}
+	slices.SortFunc(all, func(a, b unknownVariable) int { return strings.Compare(a.name, b.name) })
+	return all
+}
+
+// warnOfVariables tells whoever types a command of variables that were meant for it and are ignored. Those that are like
+// nothing we know are left to the servers' logs: in a pod each command would name the same ones of Kubernetes.
+func (c *call) warnOfVariables() {
+	for _, v := range unknownVariables(c.Environ) {
+		if v.near != "" {
+			fmt.Fprintf(c.Err, "%s: %s\n", c.Name, v.warning())
+		}
+	}
 }
 
 func (c *Config) readFile(body []byte, name string) error {
