@@ -3,6 +3,7 @@ package maintenance_test
 import (
 	"bytes"
 	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -25,8 +26,13 @@ func TestWorker_LogsAFailedJobAsAWarning(t *testing.T) {
 		c.Deadlines, c.Log, c.Store = maintenance.Deadlines{Job: time.Millisecond}, log, noLooks{c.Store}
 	})
 	expectState(t, tt.run(w), maintenance.Failed, maintenance.CodeTooLong)
-	if got := line(); !strings.HasPrefix(got, `WARN msg="maintenance job"`) {
+	got := line()
+	if !strings.HasPrefix(got, `WARN msg="maintenance job"`) {
 		t.Errorf("a failed job is logged as %q", got)
+	}
+	// As in the lines of requests: a duration by itself is nanoseconds in JSON.
+	if !regexp.MustCompile(` duration_ms=\d+ `).MatchString(got) {
+		t.Errorf("the line has no milliseconds: %q", got)
 	}
 	w = tt.worker(func(c *maintenance.Config) { c.Deadlines.Plan, c.Log, c.Store = 1, log, noLooks{c.Store} })
 	expectState(t, tt.run(w), maintenance.Refused, maintenance.CodeTooLong)

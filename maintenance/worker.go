@@ -242,7 +242,7 @@ func (w *Worker) work(ctx context.Context, claim *Claim) {
 	w.log.Log(ctx, jobLevel(state), "maintenance job", "job", claim.Job.ID, "kind", claim.Job.Kind, "warehouse", claim.Job.Warehouse,
 		"table", claim.Job.Subject, "trigger", claim.Job.Trigger, "state", state, "code", reason.Code, "reason", reason.Message,
 		"attempt", claim.Job.Attempts, "files_replaced", end.Outcome.FilesReplaced, "files_written", end.Outcome.FilesWritten,
-		"duration", w.env.now().Sub(started).Round(time.Millisecond), "error", errorText(err))
+		"duration_ms", w.env.now().Sub(started).Milliseconds(), "error", errorText(err))
 }
 
 // jobLevel is a job's level in the log: an operator who reads warnings alone learns of a failed one.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -28,6 +29,31 @@ func TestAwaitDatabase_AnInterruptEndsTheWaiting(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// The log of one-off commands has the format that was asked for: it goes where the servers' logs go.
+func TestMigrateAndBootstrap_HonourTheLogFormat(t *testing.T) {
+	for _, command := range []string{"migrate", "bootstrap"} {
+		for format, want := range map[string]string{"json": `"msg":"waiting for Postgres"`, "text": `msg="waiting for Postgres"`} {
+			ctx, cancel := context.WithCancel(t.Context())
+			log := &loggedText{written: cancel}
+			code := run(ctx, &call{Out: io.Discard, Err: log, Args: []string{command, "--log-format", format,
+				"--database-url", "postgres://nobody@127.0.0.1:1/nothing", "--secrets-key", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="},
+				Environ: []string{"CATALOGD_ROOT_CREDENTIAL=root:" + strings.Repeat("x", 24)}})
+			if code != exitFailed || !strings.Contains(log.text.String(), want) {
+				t.Errorf("%s with %s: exit %d\n%s", command, format, code, log.text.String())
+			}
+			cancel()
+		}
+	}
+}
+
+// loggedText keeps what is written and tells of it.
+type loggedText struct {
+	text    strings.Builder
+	written func()
+}
+
+func (l *loggedText) Write(p []byte) (int, error) { l.written(); return l.text.Write(p) }
 
 // What has no more near names than a reader takes in is suggested, and only what can be granted there.
 func TestNearPrivileges(t *testing.T) {

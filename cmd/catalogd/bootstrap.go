@@ -38,7 +38,7 @@ func runBootstrap(ctx context.Context, c *call) error {
 	if fixed == "" && path == "" && !c.Terminal {
 		return wrongUsage("a new secret would go nowhere: give --credential-file, set %s, or run it on a terminal", rootVariable)
 	}
-	a, err := newApp(ctx, config, telemetry.NewLogger(c.Err, config.Log.Level, "text"))
+	a, err := newApp(ctx, config, telemetry.NewLogger(c.Err, config.Log.Level, config.Log.Format))
 	if err != nil {
 		return err
 	}

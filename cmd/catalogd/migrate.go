@@ -23,7 +23,7 @@ func runMigrate(ctx context.Context, c *call) error {
 	}
 	defer s.Close()
 	c.warnOfVariables()
-	if err := awaitDatabase(ctx, s, telemetry.NewLogger(c.Err, config.Log.Level, "text")); err != nil {
+	if err := awaitDatabase(ctx, s, telemetry.NewLogger(c.Err, config.Log.Level, config.Log.Format)); err != nil {
 		return err
 	}
 	before, err := s.SchemaVersion(ctx)
