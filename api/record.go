@@ -24,6 +24,7 @@ type event struct {
 	operation string
 	requestID string
 	principal auth.Principal
+	clientID  string      // of a login, whether it succeeds or not; "" elsewhere
 	key       *requestKey // of a mutation that may be sent again
 	warehouse string
 	subject   string
@@ -41,6 +42,10 @@ func Annotate(r *http.Request, warehouse, subject string) {
 	e := eventOf(r.Context())
 	e.warehouse, e.subject = warehouse, subject
 }
+
+// AnnotateClient notes for the log line of a login which client it is for. It must be an id that exists: anything else may be
+// a secret in the wrong field.
+func AnnotateClient(r *http.Request, clientID string) { eventOf(r.Context()).clientID = clientID }
 
 // AnnotateFormat notes for the log line the format version of the table that is answered: clients that are too old for it
 // fail on an answer that is right, and only this line tells.
@@ -173,6 +178,9 @@ func logRequest(log *slog.Logger, r *http.Request, e *event, status int, bytes i
 		slog.String("user_agent", cut(r.UserAgent())),
 		slog.String("client_version", cut(r.Header.Get("X-Client-Version"))),
 		slog.Int64("bytes", bytes),
+	}
+	if e.clientID != "" {
+		attrs = append(attrs, slog.String("client_id", cut(e.clientID)))
 	}
 	if e.format > 0 {
 		attrs = append(attrs, slog.Int("format_version", e.format))

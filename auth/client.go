@@ -45,6 +45,7 @@ func (t *Tokens) client(ctx context.Context, r TokenRequest) (Account, error) {
 		if account.Kind != Service {
 			continue
 		}
+		r.seen(account)
 		good, err := t.secrets.Verify(ctx, account.Secret, reading.secret)
 		if err != nil {
 			return Account{}, err

@@ -94,6 +94,14 @@ func (TokenAnswer) LogValue() slog.Value { return slog.StringValue("***") }
 type TokenRequest struct {
 	Form          url.Values // from ParseTokenForm
 	Authorization string
+	// Seen is told the client id once it is found that it exists, whether the secret is right or not; nil: nobody is told.
+	Seen func(clientID string)
+}
+
+func (r TokenRequest) seen(a Account) {
+	if r.Seen != nil {
+		r.Seen(a.ClientID)
+	}
 }
 
 // TokensConfig is what NewTokens needs.
@@ -246,6 +254,7 @@ func (t *Tokens) exchange(ctx context.Context, r TokenRequest, subjectToken stri
 	if err != nil {
 		return TokenAnswer{}, err
 	}
+	r.seen(account)
 	if account.ID.String() != subject.Subject {
 		return TokenAnswer{}, oauthError(codeInvalidGrant, "subject_token belongs to another principal")
 	}

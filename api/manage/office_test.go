@@ -1,6 +1,7 @@
 package manage_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -46,6 +47,7 @@ type office struct {
 	tokens  *auth.Tokens
 	server  *httptest.Server
 	root    catalog.Credential
+	log     *bytes.Buffer // of the requests; whole when their answers have been read
 }
 
 func newOffice(t *testing.T) *office {
@@ -62,7 +64,8 @@ func newOffice(t *testing.T) *office {
 	}
 	secrets := auth.NewSecrets(ring)
 	o.tokens = auth.NewTokens(auth.TokensConfig{Accounts: o.store, Keys: auth.NewKeys(o.store, ring, nil), Secrets: secrets})
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	o.log = &bytes.Buffer{}
+	log := telemetry.NewLogger(o.log, slog.LevelInfo, "text")
 	o.service = catalog.New(catalog.Config{
 		Store: o.store, Admin: o.store, Metadata: o.files, Secrets: secrets, Log: log,
 		Providers: map[string]vending.Provider{"FILE": local.Provider{}, "S3": paperS3{}},

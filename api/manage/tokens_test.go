@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -68,6 +69,32 @@ func TestField_C145_TokenRouteSpeaksOAuth(t *testing.T) {
 	for _, alias := range []string{"/v1/oauth/tokens", "/catalog/v1/oauth/tokens", "/polaris/api/catalog/v1/oauth/tokens"} {
 		if r := o.send(http.MethodPost, alias, "", formType, good); r.status != 200 {
 			t.Errorf("%s: %d", alias, r.status)
+		}
+	}
+}
+
+// The line of a login says which client it is for, whether the secret is right or not. An id that does not exist is not named:
+// it may be the secret, in the wrong field.
+func TestTokens_TheLogNamesTheClient(t *testing.T) {
+	o := newOffice(t)
+	id, secret := o.root.ClientID, o.root.Secret.Reveal()
+	for _, c := range []struct {
+		id, secret string
+		status     int
+		named      bool
+	}{{id, secret, 200, true}, {id, "wrong" + secret, 401, true}, {"", secret, 200, true}, {secret, id, 401, false}, {"nobody", secret, 401, false}} {
+		o.log.Reset()
+		form := url.Values{"grant_type": {"client_credentials"}, "client_id": {c.id}, "client_secret": {c.secret}}
+		request := httptest.NewRequest(http.MethodPost, tokenPath, strings.NewReader(form.Encode()))
+		request.Header.Set("Content-Type", formType)
+		w := httptest.NewRecorder()
+		o.server.Config.Handler.ServeHTTP(w, request) // not by the wire: the line is written after the answer
+		line := o.log.String()
+		if w.Code != c.status || strings.Contains(line, " client_id="+id) != c.named || !strings.Contains(line, "operation=issue-token") {
+			t.Errorf("%d, want %d; named: %v\n%s", w.Code, c.status, c.named, line)
+		}
+		if strings.Contains(line, secret) {
+			t.Errorf("the secret is in the log: %s", line)
 		}
 	}
 }

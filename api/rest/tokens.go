@@ -63,5 +63,7 @@ func issueToken(tokens *auth.Tokens, r *http.Request) (auth.TokenAnswer, error) 
 	if err != nil {
 		return auth.TokenAnswer{}, err
 	}
-	return tokens.Issue(r.Context(), auth.TokenRequest{Form: form, Authorization: r.Header.Get("Authorization")})
+	return tokens.Issue(r.Context(), auth.TokenRequest{
+		Form: form, Authorization: r.Header.Get("Authorization"), Seen: func(clientID string) { api.AnnotateClient(r, clientID) },
+	})
 }

@@ -67,7 +67,7 @@ func (h handler) WithGroup(name string) slog.Handler {
 var plainNames = map[string]bool{
 	slog.TimeKey: true, slog.LevelKey: true, slog.MessageKey: true, "operation": true, "status": true, "duration_ms": true,
 	"request_id": true, "principal": true, "warehouse": true, "subject": true, "client": true, "user_agent": true,
-	"client_version": true, "bytes": true, "format_version": true, "kind": true, "reason": true, "cause": true,
+	"client_version": true, "bytes": true, "client_id": true, "format_version": true, "kind": true, "reason": true, "cause": true,
 }
 
 // redactAttr masks an attribute by its name.
