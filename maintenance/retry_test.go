@@ -55,7 +55,9 @@ func (b *bench) lockedWorker(refuses func(name string) bool) *maintenance.Worker
 // what to do; what names the refused ones is there. Begun again when the cause is mended, it removes the rest, and every
 // file has been counted once.
 func TestPurge_IsBegunAgain(t *testing.T) {
-	in := func(part string) func(string) bool { return func(name string) bool { return strings.Contains(name, part) } }
+	in := func(part string) func(string) bool {
+		return func(name string) bool { return strings.Contains(name, part) }
+	}
 	manifests := func(name string) bool { return strings.HasSuffix(name, ".avro") && !strings.Contains(name, "/snap-") }
 	for part, refuses := range map[string]func(name string) bool{
 		"data": in("/data/"), "manifests": manifests, "lists": in("/snap-"), "metadata": in(".metadata.json"),
