@@ -27,7 +27,8 @@ PARTS_pyiceberg := new old
 PARTS_rck := kit own
 
 help: ## print this
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' -v clients='$(CLIENTS)' 'function row(name) {printf "  make %-13s %s\n", name, $$2} /^[a-z0-9-]+:.*## / {row($$1)} \
+		/^\$$\(CLIENTS\):.*## / {n = split(clients, name, " "); for (i = 1; i <= n; i++) row(name[i])}' $(MAKEFILE_LIST)
 
 build: ## build bin/catalogd
 	@command -v $(GO) >/dev/null || .ci/doctor build
@@ -102,7 +103,7 @@ postgres: ## Postgres into the cache folder, when the system has none
 store: ## build the S3 store with STS that the tests use
 	@$(call say,'S3 store'); echo "S3 store: $$(e2e/s3/build | tail -n 1)"
 
-$(CLIENTS): ## install one of the real clients
+$(CLIENTS): ## install this real client, for the tests
 	@for part in $(or $(PARTS_$@),''); do \
 		$(call say,"client $@ $$part"); path=$$(e2e/clients/$@/install $$part | tail -n 1); echo "$@: $$(sed -E 's/(.{200}).+/\1.../' <<<"$$path")"; done
 

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -28,5 +29,20 @@ func TestMake_BuildWithoutGoSaysHowToGetIt(t *testing.T) {
 	}
 	if strings.Contains(string(out), "first build") {
 		t.Errorf("a build began: %s", out)
+	}
+}
+
+// TestMake_HelpListsWhatMayBeAskedFor: each target with an explanation, those of the clients too.
+func TestMake_HelpListsWhatMayBeAskedFor(t *testing.T) {
+	cmd := exec.Command("make", "--no-print-directory", "help")
+	cmd.Dir = "../.."
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, target := range []string{"build", "test", "first-query", "compatibility", "trino", "spark", "clickhouse", "pyiceberg", "duckdb", "rck", "iceberg-js"} {
+		if !regexp.MustCompile(`(?m)^  make ` + target + ` +\S`).Match(out) {
+			t.Errorf("make help does not list %s:\n%s", target, out)
+		}
 	}
 }
