@@ -6,6 +6,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"catalogd/internal/pgserver/pgtest"
 )
 
 // documents are the files whose commands and links people follow.
@@ -206,5 +210,44 @@ func TestDocs_RunbookHasEveryReason(t *testing.T) {
 	}
 	if seen < 30 {
 		t.Errorf("only %d reason codes were found: does the expression still fit?", seen)
+	}
+}
+
+// TestDocs_QueriesOfTheAuditRun: what operations.md says to ask the audit is something that the schema answers, and each column is explained.
+func TestDocs_QueriesOfTheAuditRun(t *testing.T) {
+	_, section, _ := strings.Cut(documents(t)["../../docs/operations.md"], "\n## Audit\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	conn, err := pgx.Connect(t.Context(), pgtest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	ran := 0
+	for i, block := range strings.Split(section, "```") {
+		if i%2 == 0 {
+			continue
+		}
+		for statement := range strings.SplitSeq(strings.TrimPrefix(block, "sql\n"), ";") {
+			if strings.TrimSpace(statement) == "" {
+				continue
+			}
+			ran++
+			if _, err := conn.Exec(t.Context(), statement); err != nil {
+				t.Errorf("%v:\n%s", err, statement)
+			}
+		}
+	}
+	if ran < 4 {
+		t.Errorf("only %d statements were found", ran)
+	}
+	rows, err := conn.Query(t.Context(), "TABLE catalogd.audit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for _, column := range rows.FieldDescriptions() {
+		if !strings.Contains(section, "`"+column.Name+"`") {
+			t.Errorf("operations.md does not say what %s of the audit is", column.Name)
+		}
 	}
 }
