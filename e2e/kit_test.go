@@ -28,6 +28,16 @@ func TestKit_OnFile(t *testing.T) {
 		"rck.requires-namespace-create=true", "rck.supports-names-with-dot=true")
 }
 
+// The client has no right on the bucket. Tests that ask for locations under file:/tmp cannot pass here, and are known; for
+// what they test the subclass asks for folders of the bucket.
+func TestKit_OnS3(t *testing.T) {
+	t.Parallel()
+	store := sharedStore(t).within("kit-itself")
+	runKit(t, "kit", "REST compatibility kit", "S3", startKitServer(t, store),
+		"rck.requires-namespace-create=true", "rck.supports-names-with-dot=true",
+		"header.X-Iceberg-Access-Delegation=vended-credentials", s3FileIO)
+}
+
 // What the kit leaves off: nested namespaces, and slashes in names.
 func TestKit_OwnSubclassOnFile(t *testing.T) {
 	t.Parallel()
@@ -35,8 +45,7 @@ func TestKit_OwnSubclassOnFile(t *testing.T) {
 	runKit(t, "own", "catalogd's subclass of its tests", "file", startKitServer(t, nil, asked), "test-location=file:"+asked)
 }
 
-// The client has no right on the bucket. The kit would ask for locations under file:/tmp here too; the subclass asks for
-// folders of the bucket, and so can check that it gets them.
+// The subclass asks for folders of the bucket where the kit asks for file:/tmp, and so can check that it gets them.
 func TestKit_OwnSubclassOnS3(t *testing.T) {
 	t.Parallel()
 	store := sharedStore(t).within("kit")
@@ -68,7 +77,7 @@ func runKit(t *testing.T, part, suite, warehouse string, s *server, settings ...
 	s = recorded(t, s, suite)
 	folder := filepath.Join(root(t), "e2e", "clients", "rck")
 	reports := t.TempDir()
-	args := append([]string{part, s.env["CATALOG_URI"], "--reports", reports, "--known", filepath.Join(folder, "known-"+warehouse+".txt"),
+	args := append([]string{part, s.env["CATALOG_URI"], "--reports", reports, "--known", filepath.Join(folder, "known-"+part+"-"+warehouse+".txt"),
 		"warehouse=" + s.env["CATALOG_WAREHOUSE"]}, append(s.smokeArgs(), settings...)...)
 	ctx, cancel := context.WithTimeout(context.Background(), clientSecondsMax*time.Second)
 	defer cancel()
