@@ -52,9 +52,11 @@ const (
 	// of answerPieceBytes; behind one that left within answerPieceQuick it is twice as large as that, up to
 	// answerPieceBytesMax: each piece has its price, and whoever reads quickly is not cut for its size.
 	answerPieceMax      = 30 * time.Second
-	answerPieceBytes    = 64 << 10
+	answerPieceBytes    = 256 << 10
 	answerPieceQuick    = time.Second
 	answerPieceBytesMax = 1 << 20
+	// answerUntimedBytes go out without a time of their own: the connection's buffers take them.
+	answerUntimedBytes = 64 << 10
 )
 
 // NewHTTPServer makes the net/http server for a handler, with limits on everything that a client controls.

@@ -208,7 +208,7 @@ func unpackTo(w io.Writer, packed io.Reader) error {
 	if err != nil { // it was packed here: cannot happen
 		panic(err)
 	}
-	_, err = io.CopyBuffer(w, struct{ io.Reader }{plain}, make([]byte, answerPieceBytes/2))
+	_, err = io.CopyBuffer(w, struct{ io.Reader }{plain}, make([]byte, answerUntimedBytes/2))
 	return err
 }
 

@@ -238,14 +238,14 @@ func (gone) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 func TestRecorder_PiecesHaveTheirTime(t *testing.T) {
 	conn := &writeDeadlines{ResponseRecorder: httptest.NewRecorder()}
 	w := &recorder{ResponseWriter: conn, begun: time.Now()}
-	if n, err := w.Write(make([]byte, answerPieceBytes)); n != answerPieceBytes || err != nil || len(conn.set) != 0 {
+	if n, err := w.Write(make([]byte, answerUntimedBytes)); n != answerUntimedBytes || err != nil || len(conn.set) != 0 {
 		t.Errorf("a short answer: %d, %v, %v", n, err, conn.set)
 	}
-	const long = (2+4+8+16+16)*answerPieceBytes + 1
-	if n, err := w.Write(make([]byte, long)); n != long || err != nil || conn.Body.Len() != answerPieceBytes+long {
+	const long = (1+2+4+4)*answerPieceBytes + 1
+	if n, err := w.Write(make([]byte, long)); n != long || err != nil || conn.Body.Len() != answerUntimedBytes+long {
 		t.Errorf("a long one: %d, %v", n, err)
 	}
-	if len(conn.set) != 6 || conn.most != answerPieceBytesMax {
+	if len(conn.set) != 5 || conn.most != answerPieceBytesMax {
 		t.Errorf("%d deadlines, %d bytes at once", len(conn.set), conn.most)
 	}
 	for _, at := range conn.set {
@@ -254,8 +254,8 @@ func TestRecorder_PiecesHaveTheirTime(t *testing.T) {
 		}
 	}
 	w.begun = time.Now().Add(-answerTimeoutMax)
-	if _, err := w.Write([]byte("x")); err != nil || !conn.set[6].Equal(w.begun.Add(answerTimeoutMax)) {
-		t.Errorf("beyond the whole answer's time: %v, %v", err, conn.set[6])
+	if _, err := w.Write([]byte("x")); err != nil || !conn.set[5].Equal(w.begun.Add(answerTimeoutMax)) {
+		t.Errorf("beyond the whole answer's time: %v, %v", err, conn.set[5])
 	}
 }
 

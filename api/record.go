@@ -99,7 +99,7 @@ func (w *recorder) Write(p []byte) (n int, err error) {
 	for {
 		piece := p[n:min(len(p), n+max(w.piece, answerPieceBytes))]
 		begun := time.Now()
-		if w.bytes+int64(len(piece)) > answerPieceBytes {
+		if w.bytes+int64(len(piece)) > answerUntimedBytes {
 			w.deadline(begun)
 		}
 		written, err := w.ResponseWriter.Write(piece)
