@@ -53,13 +53,7 @@ const sqlListNamespaces = namesBegin + `
 
 // Roles of other warehouses can hold nothing here, so the warehouse is not asked for.
 const sqlListGranted = `
-WITH ` + activeRoles + `, acting AS (
-    SELECT active.id FROM active
-    UNION
-    SELECT catalog_role_members.catalog_role_id
-    FROM active
-    JOIN catalog_role_members ON catalog_role_members.principal_role_id = active.id
-)
+WITH ` + actingRoles + `
 ` + namesBegin + `
     SELECT tables.name FROM tables
     WHERE tables.namespace_id = @namespace AND (@kind::text = '' OR tables.kind = @kind::text) AND tables.name > @after

@@ -23,6 +23,15 @@ const activeRoles = `active AS (
       AND (@all_roles::boolean OR principal_roles.name = ANY (@roles::text[]))
 )`
 
+// actingRoles adds what the active ones bring with them: the roles of every warehouse, by their ids alone.
+const actingRoles = activeRoles + `, acting AS (
+    SELECT active.id FROM active
+    UNION
+    SELECT catalog_role_members.catalog_role_id
+    FROM active
+    JOIN catalog_role_members ON catalog_role_members.principal_role_id = active.id
+)`
+
 // One statement, so that what is there and what the caller may do belong to one moment. A name wins over an id that
 // reads the same. Levels are matched prefix by prefix. What is compared is the *_key where there is
 // one, which is in warehouses that fold names.

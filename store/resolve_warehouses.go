@@ -12,13 +12,7 @@ import (
 
 // Two rows of each kind at most, and one row without a warehouse where there is none.
 const sqlResolveWarehouses = `
-WITH ` + activeRoles + `, acting AS (
-    SELECT active.id FROM active
-    UNION
-    SELECT catalog_role_members.catalog_role_id
-    FROM active
-    JOIN catalog_role_members ON catalog_role_members.principal_role_id = active.id
-), named AS (
+WITH ` + actingRoles + `, named AS (
     (SELECT true AS granted, id, name, location, properties, storage, folds_names, version, created_at, updated_at
      FROM warehouses
      WHERE EXISTS (SELECT 1 FROM grants JOIN acting ON acting.id = grants.role_id WHERE grants.warehouse_id = warehouses.id)
