@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -262,7 +263,7 @@ func (s *Service) landedCreate(ctx context.Context, c Caller, res Resolution, r 
 		return plan[*commit.Document]{}, refused
 	}
 	exists := fault.New(fault.AlreadyExists, "Requirement failed: table already exists")
-	if res.Table == nil || r.AssignedUUID() != res.Table.UUID.String() {
+	if res.Table == nil || !strings.EqualFold(r.AssignedUUID(), res.Table.UUID.String()) {
 		return plan[*commit.Document]{}, exists
 	}
 	n := need{"commit-table", res.Table.Ident.String(), authz.TableReadProperties}

@@ -2,12 +2,15 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
+	"catalogd/authz"
 	"catalogd/catalog/commit"
 	"catalogd/internal/fault"
 )
@@ -74,12 +77,14 @@ func (s *Service) planTransaction(ctx context.Context, c Caller, warehouse strin
 	})
 	for _, err := range errs {
 		if err != nil {
-			return Warehouse{}, nil, err
+			return Warehouse{}, nil, s.unlessRepeated(ctx, c, warehouse, changes, err)
 		}
 	}
 	var work []pending
+	landed := false // a part's snapshots are in its table already
 	for i, p := range plans {
 		if p.work == nil {
+			landed = landed || changes[i].Change.AddsSnapshots()
 			continue
 		}
 		if slices.ContainsFunc(work, p.work.sameRow) { // spelled otherwise, where names are folded
@@ -87,7 +92,61 @@ func (s *Service) planTransaction(ctx context.Context, c Caller, warehouse strin
 		}
 		work = append(work, *p.work)
 	}
+	if landed && len(work) > 0 { // all of it landed together, so what is missing now was changed again since
+		return Warehouse{}, nil, errPartlyThere
+	}
 	return plans[0].warehouse, work, nil
+}
+
+// errPartlyThere neither acknowledges what is not there nor makes the client delete live files.
+var errPartlyThere = fault.New(fault.CommitUnknown, "snapshots of this transaction are in their tables already, but the rest of it is not, "+
+	"or has been changed since: load the tables to see; nothing was changed or deleted")
+
+// unlessRepeated is the refusal of a part of a transaction, but for the repeat of one that landed: its own changes, or
+// what came after them, may be what the refused requirement fails on, and a clean refusal would make its client delete
+// files of the tables that took them. Nil: all of the transaction is there.
+func (s *Service) unlessRepeated(ctx context.Context, c Caller, warehouse string, changes []TableChange, refused error) error {
+	if !finalRefusals[fault.KindOf(refused)] && !fault.Is(refused, fault.Forbidden) {
+		return refused
+	}
+	if !slices.ContainsFunc(changes, func(ch TableChange) bool { return s.heldNow(ctx, c, warehouse, ch) }) {
+		return refused
+	}
+	for _, ch := range changes {
+		if err := s.landedPart(ctx, c, warehouse, ch); err != nil {
+			return fault.Wrap(fault.CommitUnknown, errors.Join(refused, err), "%s", errPartlyThere.Message)
+		}
+	}
+	return nil
+}
+
+// heldNow tells whether a part's snapshots are in its table already.
+func (s *Service) heldNow(ctx context.Context, c Caller, warehouse string, ch TableChange) bool {
+	if !ch.Change.AddsSnapshots() {
+		return false
+	}
+	res, err := s.resolve(ctx, c, Lookup{Warehouse: warehouse, Namespace: ch.Ident.Namespace, Table: ch.Ident.Name})
+	if err != nil || res.Table == nil {
+		return false
+	}
+	base, err := s.document(ctx, *res.Warehouse, *res.Table)
+	return err == nil && commit.Held(base, ch.Change)
+}
+
+// landedPart is nil when a part of a transaction that came again has nothing left to do.
+func (s *Service) landedPart(ctx context.Context, c Caller, warehouse string, ch TableChange) error {
+	res, err := s.resolveTable(ctx, c, warehouse, ch.Ident, need{"commit-table", ch.Ident.String(), authz.TableReadProperties})
+	if err != nil {
+		return err
+	}
+	if ch.Change.Creates() && !strings.EqualFold(ch.Change.AssignedUUID(), res.Table.UUID.String()) {
+		return errPartlyThere
+	}
+	base, err := s.document(ctx, *res.Warehouse, *res.Table)
+	if err != nil {
+		return err
+	}
+	return s.repeated(base, ch.Change)
 }
 
 func checkTransaction(changes []TableChange) error {

@@ -326,3 +326,55 @@ func TestCommit_ObjectStoreDoesNotAnswer(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The repeat of a transaction that landed fails on what the transaction itself did: a table's schema is not the one any more
+// that it was changed from. The other tables' snapshots are live, so a clean refusal would make the client delete their files.
+func TestTransaction_RepeatOfALandedOne(t *testing.T) {
+	b := newBench(t)
+	table := b.mustCreate("t")
+	b.mustCreate("evolves")
+	evolve := b.change("evolves", `{"requirements":[{"type":"assert-current-schema-id","current-schema-id":0},
+		{"type":"assert-last-assigned-field-id","last-assigned-field-id":1}],"updates":[
+		{"action":"add-schema","schema":{"type":"struct","schema-id":1,"fields":[{"id":1,"name":"id","type":"long","required":false},
+			{"id":2,"name":"more","type":"string","required":false}]}},{"action":"set-current-schema","schema-id":-1}]}`)
+	changes := []catalog.TableChange{evolve, {Ident: id("t"), Change: b.appendTo(table, 1)}}
+	for range 2 {
+		if err := b.transact(changes...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := b.load("t").Document.SnapshotCount(); n != 1 {
+		t.Fatalf("%d snapshots", n)
+	}
+	later := b.decode(`{"requirements":[],"updates":[{"action":"set-current-schema","schema-id":0}]}`)
+	if err := b.commitAs(system, "evolves", later); err != nil {
+		t.Fatal(err)
+	}
+	wantKind(t, b.transact(changes...), fault.CommitUnknown)
+	if err := b.DropTable(ctx, system, catalog.DropTableRequest{Warehouse: "w", Ident: id("evolves")}); err != nil {
+		t.Fatal(err)
+	}
+	wantKind(t, b.transact(changes...), fault.CommitUnknown)
+	fresh := catalog.TableChange{Ident: id("t"), Change: b.appendTo(table, 2)}
+	wantKind(t, b.transact(evolve, fresh), fault.NoSuchTable) // nothing of it ever landed
+}
+
+// Nor is what somebody else has set since overwritten by the repeat.
+func TestTransaction_RepeatAfterAnotherChange(t *testing.T) {
+	b := newBench(t)
+	table := b.mustCreate("t")
+	b.mustCreate("p")
+	changes := []catalog.TableChange{{Ident: id("p"), Change: b.properties(`"k":"mine"`)}, {Ident: id("t"), Change: b.appendTo(table, 1)}}
+	for range 2 {
+		if err := b.transact(changes...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.commitAs(system, "p", b.properties(`"k":"theirs"`)); err != nil {
+		t.Fatal(err)
+	}
+	wantKind(t, b.transact(changes...), fault.CommitUnknown)
+	if k, _ := b.load("p").Document.Property("k"); k != "theirs" {
+		t.Errorf("k is %s", k)
+	}
+}

@@ -76,10 +76,11 @@ func (r Request) AddsSnapshots() bool {
 	return false
 }
 
-// Rest is the request without its snapshots and refs, and with no requirement but the table's uuid: what else a
+// Rest is the request without its snapshots and their refs, and with no requirement but the table's uuid: what else a
 // commit whose snapshots are in the table would have done. If it does nothing to the table, all of it has landed.
 func (r Request) Rest() Request {
 	rest := Request{Identifier: r.Identifier}
+	adds := r.AddsSnapshots()
 	for _, q := range r.Requirements {
 		if q.Type == "assert-table-uuid" {
 			rest.Requirements = append(rest.Requirements, q)
@@ -87,7 +88,11 @@ func (r Request) Rest() Request {
 	}
 	for _, u := range r.Updates {
 		switch u.change.(type) {
-		case addSnapshot, setRef:
+		case addSnapshot:
+		case setRef:
+			if !adds {
+				rest.Updates = append(rest.Updates, u)
+			}
 		default:
 			rest.Updates = append(rest.Updates, u)
 		}
