@@ -8,29 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"catalogd/authz"
 	"catalogd/catalog"
 	"catalogd/catalog/commit"
 	"catalogd/internal/fault"
 )
-
-// A store may fold case in its policies, so a location of another case is another place, to be checked as such.
-func TestLocations_CaseIsNotTheSamePlace(t *testing.T) {
-	b := newBench(t)
-	loaded, err := b.create("t", `,"location":"s3://bucket/w/finance"`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, bad := range []string{"s3://bucket/W/finance", "s3://BUCKET/w/finance", "s3://bucket/W/Finance"} {
-		err := b.commitAs(system, "t", b.decode(fmt.Sprintf(`{"requirements":[],"updates":[{"action":"set-location","location":%q}]}`, bad)))
-		wantKind(t, err, fault.BadRequest)
-	}
-	if got := b.load("t").Document.Location(); got != loaded.Document.Location() {
-		t.Errorf("the table moved to %s", got)
-	}
-}
 
 // A commit whose snapshot is in the table but whose other changes are not was never applied whole: it is neither
 // acknowledged nor cleanly refused.
@@ -147,93 +129,6 @@ func TestCommit_NothingLandsAfterTheDeadline(t *testing.T) {
 	wantKind(t, err, fault.Busy)
 	if b.load("t").MetadataLocation != table.MetadataLocation {
 		t.Error("it landed")
-	}
-}
-
-// No table may close the folder of the namespaces' locations to the warehouse.
-func TestLocations_TheNamespacesFolderStaysOpen(t *testing.T) {
-	b := newBench(t)
-	b.mustCreate("t")
-	properties, err := b.LoadNamespace(ctx, system, "w", catalog.Namespace{"a"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	own := properties["location"]
-	for _, bad := range []string{"s3://bucket/w/ns", "s3://bucket/w/NS", "s3a://bucket/w/ns/", "s3://bucket/w/ns/x", "s3://bucket/w/ns/x/y", own,
-		"s3://bucket/w/ns/11111111-1111-4111-8111-111111111111/t", strings.ReplaceAll(own, "-", "") + "/t"} {
-		err := b.commitAs(system, "t", b.decode(fmt.Sprintf(`{"requirements":[],"updates":[{"action":"set-location","location":%q}]}`, bad)))
-		wantKind(t, err, fault.BadRequest)
-		_, err = b.create("u", fmt.Sprintf(`,"location":%q`, bad))
-		wantKind(t, err, fault.BadRequest)
-	}
-	for name, good := range map[string]string{"v": own + "/v-1", "x": "s3://bucket/w/nsx", "y": "s3://old/w/ns"} {
-		if _, err := b.create(name, fmt.Sprintf(`,"location":%q`, good)); err != nil {
-			t.Errorf("%s: %v", good, err)
-		}
-	}
-}
-
-// A namespace takes no place that another one gives to its tables; the folder that another one has by itself is no choice.
-func TestLocations_NamespacesStayOutOfOthersFolders(t *testing.T) {
-	b := newBench(t)
-	of := func(levels ...string) string {
-		t.Helper()
-		properties, err := b.LoadNamespace(ctx, system, "w", levels)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return properties["location"]
-	}
-	try := func(location string, levels ...string) error {
-		_, err := b.CreateNamespace(ctx, system, "w", levels, map[string]string{"location": location})
-		return err
-	}
-	a := of("a")
-	for _, bad := range []string{a + "/orders", "s3a" + a[2:] + "/orders", "s3://bucket/w/" + strings.ToUpper(a[len("s3://bucket/w/"):]) + "/orders", "s3://bucket/w/ns", "s3://bucket/w/ns/x"} {
-		wantKind(t, try(bad, "b"), fault.BadRequest)
-	}
-	if err := try(a, "b"); err != nil || of("b") == a || !strings.HasPrefix(of("b"), "s3://bucket/w/ns/") {
-		t.Fatalf("with a's properties: %v, at %s", err, of("b"))
-	}
-	if _, err := b.create("u", fmt.Sprintf(`,"location":%q`, a+"/u")); err != nil {
-		t.Errorf("a table of a's own: %v", err)
-	}
-	if err := try(a+"/inner", "a", "inner"); err != nil || of("a", "inner") != a+"/inner" {
-		t.Errorf("below its parent: %v", err)
-	}
-	for location, ok := range map[string]bool{a: false, a + "/x": false, of("b") + "/x": true, "s3://bucket/w/elsewhere": true} {
-		_, err := b.UpdateNamespaceProperties(ctx, system, "w", catalog.Namespace{"b"}, nil, map[string]string{"location": location})
-		if ok != (err == nil) {
-			t.Errorf("to %s: %v", location, err)
-		}
-	}
-}
-
-// A table around the warehouse's base, where an allowed location lets it lie, would close the warehouse to all others.
-func TestLocations_NoTableLiesAroundTheBase(t *testing.T) {
-	b := newBench(t)
-	w, err := b.store.FindWarehouse(ctx, "w")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.ID, w.Name, w.Location = uuid.New(), "deep", "s3://deep/tenants/one/lake"
-	w.Storage.AllowedLocations = []string{"s3://deep/"}
-	if err := b.store.CreateWarehouse(ctx, w, catalog.Fact{ID: uuid.New()}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.CreateNamespace(ctx, system, "deep", catalog.Namespace{"a"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	for location, ok := range map[string]bool{
-		"s3://deep/tenants/one/lake": false, "s3a://deep/tenants/one": false, "s3://deep/TENANTS": false,
-		"s3://deep/tenants/one/lak": true, "s3://deep/other": true,
-	} {
-		body := b.createBody("t" + location[len(location)-3:])
-		body.Location = location
-		_, err := b.CreateTable(ctx, system, catalog.CreateTableRequest{Warehouse: "deep", Namespace: catalog.Namespace{"a"}, Body: body})
-		if ok != (err == nil) || !ok && !fault.Is(err, fault.BadRequest) {
-			t.Errorf("%s: %v", location, err)
-		}
 	}
 }
 

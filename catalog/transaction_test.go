@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"catalogd/authz"
 	"catalogd/catalog"
 	"catalogd/catalog/catalogtest"
 	"catalogd/internal/fault"
@@ -376,5 +378,41 @@ func TestTransaction_RepeatAfterAnotherChange(t *testing.T) {
 	wantKind(t, b.transact(changes...), fault.CommitUnknown)
 	if k, _ := b.load("p").Document.Property("k"); k != "theirs" {
 		t.Errorf("k is %s", k)
+	}
+}
+
+func TestField_C121_TransactionIsAllOrNothing(t *testing.T) {
+	b := newBench(t)
+	one, two := b.mustCreate("one"), b.mustCreate("two")
+	if err := b.commitAs(system, "two", b.appendTo(two, 7)); err != nil {
+		t.Fatal(err)
+	}
+	changes := func(second string) []catalog.TableChange {
+		return []catalog.TableChange{{Ident: id("one"), Change: b.appendTo(one, 1)}, {Ident: id(second), Change: b.appendTo(two, 2)}}
+	}
+	wantKind(t, b.CommitTransaction(ctx, system, "w", changes("two")), fault.CommitConflict)
+	wantKind(t, b.CommitTransaction(ctx, system, "w", changes("missing")), fault.NoSuchTable)
+	wantKind(t, b.CommitTransaction(ctx, system, "w", changes("one")), fault.BadRequest)
+	if n := b.load("one").Document.SnapshotCount(); n != 0 {
+		t.Errorf("the first table has %d snapshots after refused transactions", n)
+	}
+}
+
+func TestField_C123_EveryTableOfATransactionIsAuthorised(t *testing.T) {
+	b := newBench(t)
+	one, two := b.mustCreate("one"), b.mustCreate("two")
+	writer := b.principal("writer", authz.TableWriteData, "one")
+	err := b.CommitTransaction(ctx, writer, "w", []catalog.TableChange{
+		{Ident: id("one"), Change: b.appendTo(one, 1)}, {Ident: id("two"), Change: b.appendTo(two, 2)}})
+	wantKind(t, err, fault.Forbidden)
+	if n := b.load("one").Document.SnapshotCount(); n != 0 {
+		t.Errorf("the table that the caller may write has %d snapshots", n)
+	}
+	if err := b.commitAs(writer, "one", b.appendTo(one, 1)); err != nil {
+		t.Error(err)
+	}
+	audits := b.store.Audits()
+	if !slices.ContainsFunc(audits, func(a catalogtest.Audit) bool { return !a.Allowed && a.Principal == "writer" }) {
+		t.Error("the refusal left no audit row")
 	}
 }

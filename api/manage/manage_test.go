@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"catalogd/api/manage"
 	"catalogd/catalog"
 )
 
@@ -329,99 +328,6 @@ func TestManage_GuardRails(t *testing.T) {
 	other.want(204, del, "/principals/second", "")
 }
 
-func TestSecrets_RotateIsForOneselfAndResetForAdministrators(t *testing.T) {
-	o := newOffice(t)
-	first := o.hire("etl", "engineers")
-	etl, root := o.login(first, ""), o.admin()
-	root.want(403, post, "/principals/etl/rotate", "")
-	etl.want(403, post, "/principals/root/rotate", "")
-	etl.want(403, post, "/principals/none/rotate", "")
-	etl.want(403, post, "/principals/etl/reset", "")
-
-	r := etl.want(200, post, "/principals/etl/rotate", "")
-	second := credentialOf(t, r)
-	if second.ClientID != first.ClientID || second.Secret == first.Secret || r.header.Get("Cache-Control") != "no-store" {
-		t.Error("rotation gave the same secret, another client id, or an answer that may be cached")
-	}
-	if r := o.tryLogin(first, ""); r.status != 401 {
-		t.Errorf("the old secret: %d", r.status)
-	}
-	o.login(second, "")
-
-	third := credentialOf(t, root.want(200, post, "/principals/etl/reset", ""))
-	if r := o.tryLogin(second, ""); r.status != 401 {
-		t.Errorf("after a reset: %d", r.status)
-	}
-	o.login(third, "")
-	chosen := `{"clientId":"0123456789abcdef","clientSecret":"0123456789abcdef0123456789abcdef"}`
-	fourth := credentialOf(t, root.want(200, post, "/principals/etl/reset", chosen))
-	if fourth.ClientID != "0123456789abcdef" || fourth.Secret.Reveal() != "0123456789abcdef0123456789abcdef" {
-		t.Error("the chosen credential was not taken")
-	}
-	o.login(fourth, "PRINCIPAL_ROLE:engineers")
-	if r := o.tryLogin(third, ""); r.status != 401 {
-		t.Errorf("after a reset with a chosen one: %d", r.status)
-	}
-	o.hire("other")
-	root.want(409, post, "/principals/other/reset", `{"clientId":"0123456789abcdef"}`)
-	// Secrets are nowhere in the database but as digests.
-	for _, secret := range []catalog.Credential{first, second, third, fourth} {
-		if n := o.count("SELECT count(*) FROM catalogd.events e, catalogd.audit a WHERE e.details::text || a::text LIKE '%" + secret.Secret.Reveal() + "%'"); n > 0 {
-			t.Error("a secret is in the facts")
-		}
-	}
-}
-
-// A secret that must be rotated is good for nothing else.
-func TestSecrets_RotationRequired(t *testing.T) {
-	o := newOffice(t)
-	root := o.admin()
-	r := root.want(201, post, "/principals", `{"principal":{"name":"new"},"credentialRotationRequired":true}`)
-	root.want(201, put, "/principals/new/principal-roles", `{"principalRole":{"name":"service_admin"}}`)
-	first := credentialOf(t, r)
-	fresh := o.login(first, "PRINCIPAL_ROLE:ALL")
-	fresh.want(403, get, "/principals", "")
-	fresh.want(200, get, "/principals/new", "")
-	second := credentialOf(t, fresh.want(200, post, "/principals/new/rotate", ""))
-	o.login(second, "PRINCIPAL_ROLE:ALL").want(200, get, "/principals", "")
-}
-
-// What an administrator did about a stolen token, the token must not undo: it may not replace the secret that came
-// after its own. Nor may the holder of an older token after a rotation.
-func TestSecrets_ATokenOfAReplacedSecretDoesNotRotate(t *testing.T) {
-	o := newOffice(t)
-	first := o.hire("etl", "engineers")
-	stolen := o.login(first, "")
-	second := credentialOf(t, o.admin().want(200, post, "/principals/etl/reset", ""))
-	if r := stolen.want(403, post, "/principals/etl/rotate", ""); !strings.Contains(r.body, "replaced") {
-		t.Errorf("no reason in %s", r.body)
-	}
-	owner := o.login(second, "")
-	third := credentialOf(t, owner.want(200, post, "/principals/etl/rotate", ""))
-	owner.want(403, post, "/principals/etl/rotate", "")
-	o.login(third, "").want(200, get, "/principals/etl", "")
-}
-
-// A token that was narrowed must not widen itself by way of a new secret, which would give every role.
-func TestSecrets_ANarrowedTokenDoesNotRotate(t *testing.T) {
-	o := newOffice(t)
-	first := o.hire("etl", "engineers", "service_admin")
-	narrowed := o.login(first, "PRINCIPAL_ROLE:engineers")
-	if r := narrowed.want(403, post, "/principals/etl/rotate", ""); !strings.Contains(r.body, "PRINCIPAL_ROLE:ALL") {
-		t.Errorf("no remedy in %s", r.body)
-	}
-	if n := o.count("SELECT count(*) FROM catalogd.audit WHERE operation = 'rotate-secret'"); n != 1 {
-		t.Errorf("%d refusals in the audit, want 1", n)
-	}
-	o.login(first, "").want(200, post, "/principals/etl/rotate", "")
-
-	// A token of a secret that had to be rotated has no roles; it rotates once and is spent.
-	r := o.admin().want(201, post, "/principals", `{"principal":{"name":"new"},"credentialRotationRequired":true}`)
-	spent := o.login(credentialOf(t, r), "")
-	spent.want(200, post, "/principals/new/rotate", "")
-	spent.want(403, post, "/principals/new/rotate", "")
-}
-
 // A warehouse's administrator administers its roles, and nothing beside.
 func TestManage_WarehouseAdministrator(t *testing.T) {
 	o := newOffice(t)
@@ -450,90 +356,6 @@ func TestManage_WarehouseAdministrator(t *testing.T) {
 	// He knows himself.
 	warden.want(200, get, "/principals/warden", "")
 	warden.want(200, get, "/principals/warden/principal-roles", "")
-}
-
-// Everybody without rights is refused, whatever he asks for, and nothing is written but the refusals.
-func TestField_C153_DenyAll(t *testing.T) {
-	o := newOffice(t)
-	o.open("lake")
-	o.hire("etl", "engineers")
-	root := o.admin()
-	if r := root.catalogCall(post, "/lake/namespaces", `{"namespace":["a"]}`); r.status != 200 {
-		t.Fatal(r.body)
-	}
-	table := `{"name":"t","schema":{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":false,"type":"long"}]}}`
-	if r := root.catalogCall(post, "/lake/namespaces/a/tables", table); r.status != 200 {
-		t.Fatal(r.body)
-	}
-	nobody := o.login(o.hire("nobody", "nobodies"), "")
-	narrowed := o.login(o.root, "") // root without its role
-	narrowed.token = o.login(o.hire("halfadmin", "service_admin", "clerks"), "PRINCIPAL_ROLE:clerks").token
-	bodies := map[string]string{
-		"create-warehouse": fileCatalog("new", "file:///new"), "create-principal": `{"principal":{"name":"x"}}`,
-		"create-principal-role": `{"principalRole":{"name":"x"}}`, "create-catalog-role": `{"catalogRole":{"name":"x"}}`,
-		"assign-principal-role": `{"principalRole":{"name":"service_admin"}}`, "assign-catalog-role": `{"catalogRole":{"name":"catalog_admin"}}`,
-		"add-grant":       `{"grant":{"type":"table","namespace":["a"],"tableName":"t","privilege":"TABLE_READ_DATA"}}`,
-		"revoke-grant":    `{"grant":{"type":"table","namespace":["a"],"tableName":"none","privilege":"TABLE_READ_DATA"}}`,
-		"set-maintenance": `{"settings":{"enabled":"true"}}`, "run-maintenance": `{"job":"compaction"}`,
-		"can-i": `{"principal":"etl","questions":[{"privilege":"TABLE_READ_DATA","securable":{"catalog":"lake","namespace":["a"],"table":"t"}}]}`,
-	}
-	queries := map[string]string{"who-can": "?privilege=TABLE_READ_DATA&catalog=lake&namespace=a&table=t"}
-	before := o.count("SELECT count(*) FROM catalogd.events")
-	denials := o.count("SELECT count(*) FROM catalogd.audit WHERE NOT allowed")
-	asked := 0
-	for _, e := range manage.Endpoints(manage.Config{}) {
-		if e.Operation == "load-job" || e.Operation == "retry-job" {
-			continue // of a job that is not there: jobs_test.go
-		}
-		path := strings.NewReplacer("/api/management/v1", "", "{catalog}", "lake", "{namespace}", "a", "{table}", "t",
-			"{principal}", "etl", "{role}", "engineers", "{catalogRole}", "catalog_admin").Replace(e.Pattern) + queries[e.Operation]
-		stranger := &person{o, ""}
-		if e.Operation == "who-am-i" { // everybody who is signed in may know who he is
-			stranger.want(401, e.Method, path, "")
-			continue
-		}
-		body := bodies[e.Operation]
-		if body == "" && e.Method == put {
-			body = `{"currentEntityVersion":1,"properties":{}}`
-		}
-		for _, p := range []*person{nobody, narrowed} {
-			asked++
-			if r := p.call(e.Method, path, body); r.status != 403 || r.at(t, "error", "type") != "ForbiddenException" {
-				t.Errorf("%s %s: %d %s", e.Method, path, r.status, r.body)
-			}
-		}
-		if r := stranger.call(e.Method, path, body); r.status != 401 {
-			t.Errorf("%s %s by a stranger: %d", e.Method, path, r.status)
-		}
-	}
-	if after := o.count("SELECT count(*) FROM catalogd.events"); after != before {
-		t.Errorf("%d events by callers without rights", after-before)
-	}
-	if got := o.count("SELECT count(*) FROM catalogd.audit WHERE NOT allowed") - denials; got != asked {
-		t.Errorf("%d refusals, %d in the audit", asked, got)
-	}
-}
-
-// Without rights, what is there and what is not look the same; with a right on the parent, a miss is a miss.
-func TestField_C154_MissingAndHiddenLookTheSame(t *testing.T) {
-	o := newOffice(t)
-	o.open("lake")
-	nobody, root := o.login(o.hire("nobody"), ""), o.admin()
-	for _, pair := range [][2]string{
-		{"/principals/root", "/principals/none"}, {"/principal-roles/service_admin", "/principal-roles/none"},
-		{"/catalogs/lake/catalog-roles/catalog_admin", "/catalogs/lake/catalog-roles/none"},
-		{"/principals/root/principal-roles", "/principals/none/principal-roles"},
-	} {
-		for range 2 {
-			there, missing := nobody.call(get, pair[0], ""), nobody.call(get, pair[1], "")
-			if there.status != 403 || missing.status != 403 {
-				t.Errorf("%v: %d and %d", pair, there.status, missing.status)
-			}
-		}
-		if r := root.call(get, pair[1], ""); r.status != 404 {
-			t.Errorf("%s for an administrator: %d", pair[1], r.status)
-		}
-	}
 }
 
 // Odd names survive the trip through paths.
