@@ -2,7 +2,6 @@ package auth
 
 import (
 	"crypto/sha256"
-	"slices"
 	"sync"
 	"time"
 )
@@ -33,8 +32,8 @@ func (c *checkedTokens) find(token string, keys *Keys, now time.Time) (Principal
 	if !ok || !now.Before(found.expiresAt) || !keys.has(found.kid) {
 		return Principal{}, false
 	}
-	// The caller gets its own list of roles.
-	found.principal.Roles.Names = slices.Clone(found.principal.Roles.Names)
+	// The caller gets its own lists of roles.
+	found.principal.Roles = found.principal.Roles.clone()
 	return found.principal, true
 }
 
@@ -44,6 +43,6 @@ func (c *checkedTokens) keep(token string, t checkedToken) {
 	if c.tokens == nil || len(c.tokens) >= checkedTokensMax {
 		c.tokens = make(map[[sha256.Size]byte]checkedToken)
 	}
-	t.principal.Roles.Names = slices.Clone(t.principal.Roles.Names)
+	t.principal.Roles = t.principal.Roles.clone()
 	c.tokens[sha256.Sum256([]byte(token))] = t
 }

@@ -2,6 +2,7 @@
 package auth
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -33,6 +34,28 @@ type Principal struct {
 type RoleScope struct {
 	All   bool     // every role the principal has at the time of the request
 	Names []string // else these, as far as the principal still has them
+	// Brought are roles that an identity provider's token gave for the token's own life. They count while they are
+	// principal roles that are marked federated, and are narrowed by Names like all others.
+	Brought []string
+}
+
+// ActiveBrought gives the brought roles that the scope does not leave out.
+func (r RoleScope) ActiveBrought() []string {
+	if r.All || len(r.Brought) == 0 {
+		return r.Brought
+	}
+	var active []string
+	for _, name := range r.Brought {
+		if slices.Contains(r.Names, name) {
+			active = append(active, name)
+		}
+	}
+	return active
+}
+
+func (r RoleScope) clone() RoleScope {
+	r.Names, r.Brought = slices.Clone(r.Names), slices.Clone(r.Brought)
+	return r
 }
 
 // MaintenancePrincipal is who the embedded and the separate worker act as.

@@ -106,6 +106,12 @@ type HeldGrant struct {
 // HeldRole is a role of a principal: a principal role and, with a CatalogRole, one that this has in a warehouse.
 type HeldRole struct{ PrincipalRole, CatalogRole string }
 
+// Holder is a principal that is asked about, with the federated roles that its token brings: nobody else knows them.
+type Holder struct {
+	ID      uuid.UUID
+	Brought []string
+}
+
 // Holdings are what a principal holds on the securables of one path, outermost first, and its roles by name: each
 // principal role with each of its catalog roles of the path's warehouse, or alone when it has none there.
 type Holdings struct {
@@ -133,7 +139,7 @@ type Access struct {
 
 // ReachQuery asks for the securables that a principal's roles hold grants on.
 type ReachQuery struct {
-	PrincipalID uuid.UUID
+	Of          Holder
 	WarehouseID uuid.UUID // uuid.Nil: of the service and of all warehouses
 	// Viewer sees the warehouses on which one of its active roles holds one of ViewerPrivileges; nil sees all.
 	Viewer           *auth.Principal
@@ -160,7 +166,7 @@ type Reached struct {
 // AccessStore answers who holds what. Each method is one statement.
 type AccessStore interface {
 	// Holdings: a principal that is not there holds nothing.
-	Holdings(ctx context.Context, principalID, warehouseID uuid.UUID, path []authz.Securable) (Holdings, error)
+	Holdings(ctx context.Context, of Holder, warehouseID uuid.UUID, path []authz.Securable) (Holdings, error)
 	// WhoCan gives principals by name.
 	WhoCan(ctx context.Context, q AccessQuery, p Page) ([]Access, error)
 	Reach(ctx context.Context, q ReachQuery) ([]Reached, error)

@@ -35,14 +35,15 @@ func (s *Service) WhoAmI(ctx context.Context, c Caller) (Self, error) {
 		return Self{}, err
 	}
 	self := Self{Principal: c.Principal, Client: c.Client}
-	roles, err := s.Admin.PrincipalRolesOf(ctx, c.Principal.ID)
+	holder := Holder{ID: c.Principal.ID, Brought: c.Principal.Roles.Brought}
+	held, err := s.Admin.Holdings(ctx, holder, uuid.Nil, []authz.Securable{{Kind: authz.Root, ID: authz.RootID}})
 	if err != nil {
 		return Self{}, fmt.Errorf("list the roles of %s: %w", c.Principal.Name, err)
 	}
-	for _, r := range roles {
-		self.Held = append(self.Held, r.Name)
-		if isActive(c.Principal.Roles, r.Name) {
-			self.Active = append(self.Active, r.Name)
+	for _, r := range held.Roles {
+		self.Held = append(self.Held, r.PrincipalRole)
+		if isActive(c.Principal.Roles, r.PrincipalRole) {
+			self.Active = append(self.Active, r.PrincipalRole)
 		}
 	}
 	return self, nil
@@ -84,6 +85,9 @@ type subject struct {
 	// shown tells that the asker may know which principals there are, and their roles.
 	shown bool
 }
+
+// holder is the subject as the store is asked about it.
+func (w subject) holder() Holder { return Holder{ID: w.id, Brought: w.roles.Brought} }
 
 // subjectOf finds whom a caller asks about: "" and its own name are itself. Of others it learns whether they exist only
 // with the right to list them; what it may ask about them is decided question by question.
@@ -165,7 +169,7 @@ func (s *Service) answer(ctx context.Context, c Caller, who subject, a asked) (A
 	if res.Warehouse != nil {
 		warehouse = res.Warehouse.ID
 	}
-	held, err := s.Admin.Holdings(ctx, who.id, warehouse, res.Path())
+	held, err := s.Admin.Holdings(ctx, who.holder(), warehouse, res.Path())
 	if err != nil {
 		return Answer{}, fmt.Errorf("look up what %s holds on %s: %w", who.name, a.on, err)
 	}

@@ -62,7 +62,7 @@ func (s *Service) Reach(ctx context.Context, c Caller, principal, warehouse stri
 	if err != nil {
 		return nil, err
 	}
-	q := ReachQuery{PrincipalID: who.id, Limit: p.Limit}
+	q := ReachQuery{Of: who.holder(), Limit: p.Limit}
 	if q.After, err = parseReachKey(p.After); err != nil {
 		return nil, err
 	}

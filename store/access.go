@@ -11,19 +11,25 @@ import (
 	"catalogd/catalog"
 )
 
-// heldRoles are all roles of a principal: its principal roles, and with each the catalog roles that it has.
-const heldRoles = `held_roles AS (
-    SELECT principal_roles.id AS role_id, principal_roles.name AS principal_role, '' AS catalog_role, NULL::uuid AS warehouse_id
+// heldRoles are all roles of a principal: its principal roles, the federated ones that its token brings among them, and
+// with each the catalog roles that it has.
+const heldRoles = `holding AS (
+    SELECT principal_roles.id, principal_roles.name
     FROM principal_role_members
     JOIN principal_roles ON principal_roles.id = principal_role_members.principal_role_id
     WHERE principal_role_members.principal_id = @subject::uuid
+    UNION
+    SELECT principal_roles.id, principal_roles.name
+    FROM principal_roles
+    WHERE principal_roles.federated AND principal_roles.name = ANY (@subject_brought::text[])
+), held_roles AS (
+    SELECT holding.id AS role_id, holding.name AS principal_role, '' AS catalog_role, NULL::uuid AS warehouse_id
+    FROM holding
     UNION ALL
-    SELECT catalog_roles.id, principal_roles.name, catalog_roles.name, catalog_roles.warehouse_id
-    FROM principal_role_members
-    JOIN principal_roles ON principal_roles.id = principal_role_members.principal_role_id
-    JOIN catalog_role_members ON catalog_role_members.principal_role_id = principal_roles.id
+    SELECT catalog_roles.id, holding.name, catalog_roles.name, catalog_roles.warehouse_id
+    FROM holding
+    JOIN catalog_role_members ON catalog_role_members.principal_role_id = holding.id
     JOIN catalog_roles ON catalog_roles.id = catalog_role_members.catalog_role_id
-    WHERE principal_role_members.principal_id = @subject::uuid
 )`
 
 // One row a grant, and one without a grant for each role, so that roles that hold nothing here are named too.
@@ -44,13 +50,13 @@ JOIN path ON path.id = grants.securable_id AND path.kind = grants.securable_kind
 ORDER BY depth, principal_role, catalog_role, privilege`
 
 // Holdings gives what a principal holds on the securables of a path, with all its roles.
-func (s *Store) Holdings(ctx context.Context, principalID, warehouseID uuid.UUID, path []authz.Securable) (catalog.Holdings, error) {
+func (s *Store) Holdings(ctx context.Context, of catalog.Holder, warehouseID uuid.UUID, path []authz.Securable) (catalog.Holdings, error) {
 	kinds, ids := kindsAndIDs(path)
 	var held catalog.Holdings
 	err := s.read(ctx, func(q querier) error {
 		held = catalog.Holdings{}
 		rows, err := q.Query(ctx, sqlHoldings, pgx.NamedArgs{
-			"subject": principalID, "warehouse": warehouseID, "kinds": kinds, "ids": ids,
+			"subject": of.ID, "subject_brought": lookupAll(of.Brought), "warehouse": warehouseID, "kinds": kinds, "ids": ids,
 		})
 		if err != nil {
 			return err
@@ -239,8 +245,8 @@ func (s *Store) Reach(ctx context.Context, query catalog.ReachQuery) ([]catalog.
 		levels[i] = after(level)
 	}
 	return collect(ctx, s, sqlReach, pgx.NamedArgs{
-		"subject": query.PrincipalID, "warehouse": nullable(query.WarehouseID), "sees_all": query.Viewer == nil,
-		"principal": args["principal"], "all_roles": args["all_roles"], "roles": args["roles"], "viewer_privileges": privileges,
+		"subject": query.Of.ID, "subject_brought": lookupAll(query.Of.Brought), "warehouse": nullable(query.WarehouseID), "sees_all": query.Viewer == nil,
+		"principal": args["principal"], "all_roles": args["all_roles"], "roles": args["roles"], "brought_roles": args["brought_roles"], "viewer_privileges": privileges,
 		"after_warehouse": after(query.After.Warehouse), "after_levels": levels, "after_name": after(query.After.Name),
 		"after_kind": after(string(query.After.Kind)), "limit": limit(catalog.Page{Limit: query.Limit}),
 	}, scanReached)

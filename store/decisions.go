@@ -73,6 +73,7 @@ func decisionKey(l catalog.Lookup) string {
 		key = append(key, 'N')
 		key = appendTexts(key, l.Principal.Roles.Names)
 	}
+	key = appendTexts(key, l.Principal.Roles.ActiveBrought())
 	key = appendTexts(key, []string{l.Warehouse})
 	return string(appendTexts(key, l.Namespace))
 }

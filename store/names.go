@@ -81,7 +81,7 @@ func namesQuery(w catalog.NamesWanted, behind string, limit int) (statement stri
 		privileges[i] = string(p)
 	}
 	return sqlListGranted, []any{pgx.NamedArgs{
-		"principal": caller["principal"], "all_roles": caller["all_roles"], "roles": caller["roles"],
+		"principal": caller["principal"], "all_roles": caller["all_roles"], "roles": caller["roles"], "brought_roles": caller["brought_roles"],
 		"namespace": w.In, "kind": string(w.Kind), "privileges": privileges, "after": behind, "limit": limit,
 	}}
 }

@@ -14,13 +14,19 @@ import (
 	"catalogd/catalog"
 )
 
-// activeRoles are the principal roles that the caller has and that its token makes active.
+// activeRoles are the principal roles that the caller has and that its token makes active: those that it was given here,
+// and the federated ones that an identity provider's token brings.
 const activeRoles = `active AS (
     SELECT principal_roles.id, principal_roles.name
     FROM principal_role_members
     JOIN principal_roles ON principal_roles.id = principal_role_members.principal_role_id
     WHERE principal_role_members.principal_id = @principal::uuid
       AND (@all_roles::boolean OR principal_roles.name = ANY (@roles::text[]))
+    UNION
+    SELECT principal_roles.id, principal_roles.name
+    FROM principal_roles
+    WHERE principal_roles.federated AND principal_roles.name = ANY (@brought_roles::text[])
+      AND EXISTS (SELECT 1 FROM principals WHERE principals.id = @principal::uuid)
 )`
 
 // actingRoles adds what the active ones bring with them: the roles of every warehouse, by their ids alone.
@@ -164,7 +170,8 @@ func resolveArgs(l catalog.Lookup) pgx.NamedArgs {
 		"warehouse": lookup(l.Warehouse), "warehouse_id": nil, "levels": lookupAll(l.Namespace), "table": lookup(l.Table),
 		"levels_key": foldAll(l.Namespace), "table_key": fold(l.Table),
 		"principal": nil, "all_roles": l.Principal.Roles.All, "roles": lookupAll(l.Principal.Roles.Names),
-		"root": authz.RootID,
+		"brought_roles": lookupAll(l.Principal.Roles.ActiveBrought()),
+		"root":          authz.RootID,
 	}
 	// Only the canonical spelling is an id: uuid.Parse would take others for the same thing.
 	if id, err := uuid.Parse(l.Warehouse); err == nil && id.String() == l.Warehouse {
@@ -220,15 +227,13 @@ func (r resolved) resolution(l catalog.Lookup) (catalog.Resolution, error) {
 }
 
 const sqlResolveRootGrants = `
+WITH ` + activeRoles + `
 SELECT EXISTS (SELECT 1 FROM principals WHERE principals.id = @principal::uuid) AS known,
        (SELECT json_agg(json_build_object('Privilege', grants.privilege, 'Kind', grants.securable_kind,
-                                          'SecurableID', grants.securable_id, 'Role', principal_roles.name))
-        FROM principal_role_members
-        JOIN principal_roles ON principal_roles.id = principal_role_members.principal_role_id
-        JOIN grants ON grants.role_id = principal_roles.id
-        WHERE principal_role_members.principal_id = @principal::uuid
-          AND (@all_roles::boolean OR principal_roles.name = ANY (@roles::text[]))
-          AND grants.securable_kind = 'root' AND grants.securable_id = @root::uuid) AS grants`
+                                          'SecurableID', grants.securable_id, 'Role', active.name))
+        FROM active
+        JOIN grants ON grants.role_id = active.id
+        WHERE grants.securable_kind = 'root' AND grants.securable_id = @root::uuid) AS grants`
 
 // ResolveGrants gives the caller's grants on the root, and whether the principal still exists.
 func (s *Store) ResolveGrants(ctx context.Context, l catalog.Lookup) (grants []authz.Grant, known bool, err error) {
@@ -236,7 +241,7 @@ func (s *Store) ResolveGrants(ctx context.Context, l catalog.Lookup) (grants []a
 	var raw []byte
 	err = s.read(ctx, func(q querier) error {
 		return q.QueryRow(ctx, sqlResolveRootGrants, pgx.NamedArgs{
-			"principal": args["principal"], "all_roles": args["all_roles"], "roles": args["roles"], "root": args["root"],
+			"principal": args["principal"], "all_roles": args["all_roles"], "roles": args["roles"], "brought_roles": args["brought_roles"], "root": args["root"],
 		}).Scan(&known, &raw)
 	})
 	if err != nil {

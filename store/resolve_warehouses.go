@@ -39,7 +39,7 @@ func (s *Store) ResolveWarehouses(ctx context.Context, p auth.Principal) (catalo
 	err := s.read(ctx, func(q querier) error {
 		found = catalog.NamedByNobody{}
 		rows, err := q.Query(ctx, sqlResolveWarehouses, pgx.NamedArgs{
-			"principal": args["principal"], "all_roles": args["all_roles"], "roles": args["roles"], "root": authz.RootID,
+			"principal": args["principal"], "all_roles": args["all_roles"], "roles": args["roles"], "brought_roles": args["brought_roles"], "root": authz.RootID,
 		})
 		if err != nil {
 			return err

@@ -17,14 +17,17 @@ type heldRole struct {
 	catalog.HeldRole
 }
 
-// heldRoles gives all roles of a principal.
-func (st *state) heldRoles(principal uuid.UUID) []heldRole {
-	var held []heldRole
+// heldRoles gives all roles of a principal, with those that its token brings.
+func (st *state) heldRoles(of catalog.Holder) []heldRole {
+	holding := map[uuid.UUID]bool{}
 	for m := range st.principalRoles {
-		if m.member != principal {
+		holding[m.role] = holding[m.role] || m.member == of.ID
+	}
+	var held []heldRole
+	for id, holder := range st.roles {
+		if !holding[id] && !isBrought(holder, of.Brought) {
 			continue
 		}
-		holder := st.roles[m.role]
 		held = append(held, heldRole{id: holder.ID, HeldRole: catalog.HeldRole{PrincipalRole: holder.Name}})
 		for c := range st.catalogRoles {
 			if role := st.roles[c.role]; c.member == holder.ID {
@@ -64,8 +67,8 @@ func (st *state) grantsOn(on authz.Securable, roles []heldRole) []catalog.HeldGr
 }
 
 // heldOn gives what a principal's roles hold on a path, outermost first, and its roles in the path's warehouse.
-func (st *state) heldOn(principal, warehouse uuid.UUID, path []authz.Securable) (held catalog.Holdings) {
-	roles := slices.DeleteFunc(st.heldRoles(principal), func(r heldRole) bool { return r.warehouse != uuid.Nil && r.warehouse != warehouse })
+func (st *state) heldOn(of catalog.Holder, warehouse uuid.UUID, path []authz.Securable) (held catalog.Holdings) {
+	roles := slices.DeleteFunc(st.heldRoles(of), func(r heldRole) bool { return r.warehouse != uuid.Nil && r.warehouse != warehouse })
 	for _, r := range roles {
 		held.Roles = append(held.Roles, r.HeldRole)
 	}
@@ -76,10 +79,10 @@ func (st *state) heldOn(principal, warehouse uuid.UUID, path []authz.Securable) 
 }
 
 // Holdings gives what a principal holds on the securables of a path.
-func (s *Store) Holdings(ctx context.Context, principalID, warehouseID uuid.UUID, path []authz.Securable) (catalog.Holdings, error) {
+func (s *Store) Holdings(ctx context.Context, of catalog.Holder, warehouseID uuid.UUID, path []authz.Securable) (catalog.Holdings, error) {
 	var held catalog.Holdings
 	err := s.tx(ctx, "Holdings", func(st *state) error {
-		held = st.heldOn(principalID, warehouseID, path)
+		held = st.heldOn(of, warehouseID, path)
 		return nil
 	})
 	return held, err
@@ -112,7 +115,7 @@ func (st *state) meets(principal uuid.UUID, q catalog.AccessQuery) (by []catalog
 		}
 	}
 	met := map[int]bool{}
-	for _, g := range st.heldOn(principal, q.WarehouseID, longest).Grants {
+	for _, g := range st.heldOn(catalog.Holder{ID: principal}, q.WarehouseID, longest).Grants {
 		counts := false
 		for i, w := range q.Wishes {
 			on := func(e authz.Securable) bool { return e.Kind == g.Kind && e.ID == g.SecurableID }
@@ -138,7 +141,7 @@ func (s *Store) Reach(ctx context.Context, q catalog.ReachQuery) ([]catalog.Reac
 }
 
 func (st *state) reach(q catalog.ReachQuery) []catalog.Reached {
-	roles, at := st.heldRoles(q.PrincipalID), map[authz.Securable]catalog.ReachKey{}
+	roles, at := st.heldRoles(q.Of), map[authz.Securable]catalog.ReachKey{}
 	for g := range st.grants {
 		if key, warehouse, ok := st.placeOf(g); ok && st.sees(q, warehouse) {
 			at[authz.Securable{Kind: g.kind, ID: g.securable, Name: warehouse.String()}] = key

@@ -119,7 +119,8 @@ func (st *state) tableAt(namespace uuid.UUID, name string) (tableRow, bool) {
 	return tableRow{}, false
 }
 
-// activeRoles gives the principal roles that the token makes active and that the principal still has, by id.
+// activeRoles gives the principal roles that the token makes active and that the principal still has, or that an identity
+// provider's token brings, by id.
 func (st *state) activeRoles(p auth.Principal) map[uuid.UUID]string {
 	active := map[uuid.UUID]string{}
 	if p.Kind == auth.System {
@@ -131,7 +132,20 @@ func (st *state) activeRoles(p auth.Principal) map[uuid.UUID]string {
 			active[m.role] = role.Name
 		}
 	}
+	if _, there := st.principals[p.ID]; !there {
+		return active
+	}
+	for id, role := range st.roles {
+		if isBrought(role, p.Roles.ActiveBrought()) {
+			active[id] = role.Name
+		}
+	}
 	return active
+}
+
+// isBrought tells whether a role is one that identity providers' tokens bring, and among those brought.
+func isBrought(r catalog.RoleRecord, brought []string) bool {
+	return r.Federated && r.WarehouseID == uuid.Nil && slices.Contains(brought, r.Name)
 }
 
 func (st *state) withCatalogRoles(active map[uuid.UUID]string, warehouse uuid.UUID) map[uuid.UUID]string {

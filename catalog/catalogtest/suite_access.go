@@ -23,12 +23,12 @@ var accessPromises = []promise{
 	{"WhoCanPages", whoCanPages},
 	{"HoldingsNameRolesWithoutGrants", holdingsNameRoles},
 	{"NobodyHoldsNothing", func(b *bench) {
-		held, err := b.admin.Holdings(b.Context(), uuid.New(), b.warehouse.ID, b.resolve(catalog.Lookup{}).Path())
+		held, err := b.admin.Holdings(b.Context(), catalog.Holder{ID: uuid.New()}, b.warehouse.ID, b.resolve(catalog.Lookup{}).Path())
 		b.must(err)
 		if len(held.Grants)+len(held.Roles) != 0 {
 			b.Errorf("held %+v", held)
 		}
-		found, err := b.admin.Reach(b.Context(), catalog.ReachQuery{PrincipalID: uuid.New()})
+		found, err := b.admin.Reach(b.Context(), catalog.ReachQuery{Of: catalog.Holder{ID: uuid.New()}})
 		b.must(err)
 		if len(found) != 0 {
 			b.Errorf("reached %+v", found)
@@ -177,7 +177,7 @@ func (b *bench) wantEnough(a catalog.Access, path []authz.Securable, wanted auth
 	}
 	p, err := b.admin.FindPrincipal(b.Context(), a.Principal)
 	b.must(err)
-	held, err := b.admin.Holdings(b.Context(), p.ID, b.warehouse.ID, path)
+	held, err := b.admin.Holdings(b.Context(), catalog.Holder{ID: p.ID}, b.warehouse.ID, path)
 	b.must(err)
 	for _, by := range a.By {
 		if !authz.Decide([]authz.Grant{by.Grant}, path, wanted).Allowed || !slices.Contains(held.Grants, by) {
@@ -270,7 +270,7 @@ func holdingsNameRoles(b *bench) {
 	onWarehouse := b.grant(reader, authz.TableList, authz.Catalog, b.warehouse.ID)
 	root := b.grant(two, authz.CatalogList, authz.Root, authz.RootID)
 	path := b.resolve(catalog.Lookup{Namespace: a.Levels, Table: "t"}).Path()
-	held, err := b.admin.Holdings(b.Context(), b.principal.ID, b.warehouse.ID, path)
+	held, err := b.admin.Holdings(b.Context(), catalog.Holder{ID: b.principal.ID}, b.warehouse.ID, path)
 	b.must(err)
 	want := catalog.Holdings{
 		Grants: []catalog.HeldGrant{
@@ -285,7 +285,7 @@ func holdingsNameRoles(b *bench) {
 		b.Errorf("held %+v\nwant %+v", held, want)
 	}
 	other := b.addWarehouse("other", "s3://other/base")
-	held, err = b.admin.Holdings(b.Context(), b.principal.ID, other.ID, []authz.Securable{path[0], {Kind: authz.Catalog, ID: other.ID}})
+	held, err = b.admin.Holdings(b.Context(), catalog.Holder{ID: b.principal.ID}, other.ID, []authz.Securable{path[0], {Kind: authz.Catalog, ID: other.ID}})
 	b.must(err)
 	want = catalog.Holdings{Grants: want.Grants[:1], Roles: []catalog.HeldRole{{PrincipalRole: "one"}, {PrincipalRole: "two"}}}
 	if !reflect.DeepEqual(held, want) {
@@ -296,7 +296,7 @@ func holdingsNameRoles(b *bench) {
 // wantReach compares what the bench's principal reaches, a line each: kind, place, and role/role privilege of each grant.
 func (b *bench) wantReach(q catalog.ReachQuery, want ...string) {
 	b.Helper()
-	q.PrincipalID = b.principal.ID
+	q.Of.ID = b.principal.ID
 	found, err := b.admin.Reach(b.Context(), q)
 	b.must(err)
 	var got []string
@@ -353,7 +353,7 @@ func reachInOrder(b *bench) {
 	var after catalog.ReachKey
 	for _, line := range all {
 		b.wantReach(catalog.ReachQuery{After: after, Limit: 1}, line)
-		found, err := b.admin.Reach(b.Context(), catalog.ReachQuery{PrincipalID: b.principal.ID, After: after, Limit: 1})
+		found, err := b.admin.Reach(b.Context(), catalog.ReachQuery{Of: catalog.Holder{ID: b.principal.ID}, After: after, Limit: 1})
 		b.must(err)
 		after = found[0].Key
 	}

@@ -78,6 +78,7 @@ var resolvePromises = []promise{
 	}},
 	{"GrantsAlongThePath", grantsAlongThePath},
 	{"RolesOfTheTokenAlone", rolesOfTheToken},
+	{"RolesThatATokenBrings", rolesBrought},
 	{"Field_C001_WarehousesOfWhoNamesNone", warehousesOfWhoNamesNone},
 	{"TheSystemIsKnownAndHasNothing", func(b *bench) {
 		res := b.resolve(catalog.Lookup{Principal: auth.MaintenancePrincipal()})
@@ -240,4 +241,65 @@ func warehousesOfWhoNamesNone(b *bench) {
 	want([]string{"w"}, []string{"a", "w"}, true, root)
 	b.principal.Roles = auth.RoleScope{Names: []string{"another"}}
 	want(nil, []string{"a", "w"}, true)
+}
+
+// rolesBrought has roles that an identity provider's token gives: they count while they are there and marked federated.
+func rolesBrought(b *bench) {
+	given, plain := b.addPrincipalRole("given"), b.addPrincipalRole("plain")
+	brought, second := b.addFederatedRole("brought"), b.addFederatedRole("second")
+	b.addPrincipal(given)
+	reader, other := b.addCatalogRole("reader"), b.addCatalogRole("other")
+	b.must(b.admin.AssignCatalogRole(b.Context(), brought.ID, reader.ID, b.fact("assign", "reader")))
+	b.must(b.admin.AssignCatalogRole(b.Context(), plain.ID, other.ID, b.fact("assign", "other")))
+	byGiven := b.grant(given, authz.CatalogList, authz.Root, authz.RootID)
+	onRoot := b.grant(brought, authz.CatalogCreate, authz.Root, authz.RootID)
+	made := b.table(b.namespace("a"), "t")
+	byReader := b.grant(reader, authz.TableReadData, authz.Table, made.ID)
+	b.grant(other, authz.TableWriteData, authz.Table, made.ID)
+	bySecond := b.grant(second, authz.CatalogDrop, authz.Root, authz.RootID)
+	want := func(scope auth.RoleScope, grants ...authz.Grant) {
+		b.Helper()
+		p := b.principal
+		p.Roles = scope
+		for range 2 { // whole, and with what is kept of it
+			b.sameGrants(b.resolve(catalog.Lookup{Principal: p, Namespace: catalog.Namespace{"a"}, Table: "t"}).Grants, grants)
+		}
+		var root []authz.Grant
+		for _, g := range grants {
+			if g.Kind == authz.Root {
+				root = append(root, g)
+			}
+		}
+		found, known, err := b.store.ResolveGrants(b.Context(), catalog.Lookup{Principal: p})
+		b.must(err)
+		if !known {
+			b.Error("the principal is not known")
+		}
+		b.sameGrants(found, root)
+	}
+	want(auth.RoleScope{All: true}, byGiven)
+	want(auth.RoleScope{All: true, Brought: []string{"brought"}}, byGiven, onRoot, byReader)
+	want(auth.RoleScope{All: true, Brought: []string{"brought", "second"}}, byGiven, onRoot, byReader, bySecond)
+	want(auth.RoleScope{All: true, Brought: []string{"plain", "BROUGHT", "nobody", "brought\x00"}}, byGiven)
+	want(auth.RoleScope{Names: []string{"given"}, Brought: []string{"brought", "second"}}, byGiven)
+	want(auth.RoleScope{Names: []string{"second"}, Brought: []string{"brought", "second"}}, bySecond)
+	want(auth.RoleScope{Names: []string{"brought"}})
+	want(auth.RoleScope{Brought: []string{"brought"}})
+
+	held, err := b.admin.Holdings(b.Context(), catalog.Holder{ID: b.principal.ID, Brought: []string{"brought", "plain"}}, b.warehouse.ID,
+		[]authz.Securable{{Kind: authz.Root, ID: authz.RootID}, {Kind: authz.Table, ID: made.ID}})
+	b.must(err)
+	roles := []catalog.HeldRole{{PrincipalRole: "brought"}, {PrincipalRole: "brought", CatalogRole: "reader"}, {PrincipalRole: "given"}}
+	if !reflect.DeepEqual(held.Roles, roles) || len(held.Grants) != 3 {
+		b.Errorf("held %+v", held)
+	}
+
+	b.must(b.admin.DropRole(b.Context(), brought, b.fact("drop-principal-role", "brought")))
+	want(auth.RoleScope{All: true, Brought: []string{"brought", "second"}}, byGiven, bySecond)
+	b.must(b.admin.DropPrincipal(b.Context(), b.principal.ID, b.fact("drop-principal", "alice")))
+	p := b.principal
+	p.Roles = auth.RoleScope{All: true, Brought: []string{"second"}}
+	if res := b.resolve(catalog.Lookup{Principal: p}); res.Known || len(res.Grants) != 0 {
+		b.Errorf("a dropped principal is still known: %+v", res)
+	}
 }

@@ -109,6 +109,13 @@ func (b *bench) addPrincipalRole(name string) catalog.RoleRecord {
 	return r
 }
 
+func (b *bench) addFederatedRole(name string) catalog.RoleRecord {
+	b.Helper()
+	r := catalog.RoleRecord{ID: uuid.New(), Name: name, Federated: true, CreatedAt: at}
+	b.must(b.admin.CreateRole(b.Context(), r, b.fact("create-role", name)))
+	return r
+}
+
 func (b *bench) addCatalogRole(name string) catalog.RoleRecord {
 	b.Helper()
 	r := catalog.RoleRecord{ID: uuid.New(), WarehouseID: b.warehouse.ID, Name: name, CreatedAt: at}
