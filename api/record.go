@@ -51,9 +51,6 @@ func AnnotateClient(r *http.Request, clientID string) { eventOf(r.Context()).cli
 // fail on an answer that is right, and only this line tells.
 func AnnotateFormat(r *http.Request, version int) { eventOf(r.Context()).format = version }
 
-// RequestIDOf gives the request's id.
-func RequestIDOf(r *http.Request) string { return eventOf(r.Context()).requestID }
-
 // PrincipalOf gives who calls; the zero Principal on public endpoints.
 func PrincipalOf(r *http.Request) auth.Principal { return eventOf(r.Context()).principal }
 

@@ -203,12 +203,7 @@ func TestIdempotency_LostRacesAreNotKept(t *testing.T) {
 func lostRacesAreNotKept(t *testing.T) {
 	b := newBench(t)
 	b.mustCreate("t")
-	b.store.Inject(func(method string, _ int) (f catalogtest.Failure) {
-		if method == "CommitPointers" {
-			f.Err = fault.New(fault.CommitRace, "somebody was faster")
-		}
-		return f
-	})
+	b.store.Inject(catalogtest.FailMethod("CommitPointers", fault.New(fault.CommitRace, "somebody was faster")))
 	caller, change := withKey(system), b.properties(`"k":"v"`)
 	wantKind(t, b.commitAs(caller, "t", change), fault.CommitConflict)
 	b.store.Inject(nil)

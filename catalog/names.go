@@ -17,8 +17,8 @@ type EachNames func(below Namespace, names []string) bool
 
 // listKind gives the tables or the views of a namespace by name, all of one moment: all of them to who may list them
 // there, else those that the caller has rights on, one by one. Who may see nothing at all in the namespace is refused.
-func (s *Service) listKind(ctx context.Context, c Caller, kind Kind, warehouse string, ns Namespace, p Page, each EachNames) error {
-	n := need{"list-" + string(kind) + "s", ns.String(), rightsOf[kind].list}
+func (s *Service) listKind(ctx context.Context, c Caller, kind Kind, in Lookup, p Page, each EachNames) error {
+	n := need{"list-" + string(kind) + "s", in.Namespace.String(), rightsOf[kind].list}
 	wanted := func(res Resolution) NamesWanted {
 		w := NamesWanted{WarehouseID: res.Warehouse.ID, In: res.Namespace.ID, Kind: kind, Page: p}
 		if !allowed(res, res.Path(), n.wanted) {
@@ -26,7 +26,7 @@ func (s *Service) listKind(ctx context.Context, c Caller, kind Kind, warehouse s
 		}
 		return w
 	}
-	res, listed, err := s.resolveNames(ctx, c, Lookup{Warehouse: warehouse, Namespace: ns}, func(res Resolution) (NamesWanted, bool) {
+	res, listed, err := s.resolveNames(ctx, c, in, func(res Resolution) (NamesWanted, bool) {
 		if res.Namespace == nil || !seesNames(res, n.wanted) {
 			return NamesWanted{}, false
 		}
@@ -45,11 +45,11 @@ func (s *Service) listKind(ctx context.Context, c Caller, kind Kind, warehouse s
 	case !sees:
 		return s.refuse(ctx, c, n, authz.Decide(res.Grants, res.Path(), n.wanted))
 	case res.Namespace == nil:
-		return fault.New(fault.NoSuchNamespace, "Namespace does not exist: %s", ns)
+		return fault.New(fault.NoSuchNamespace, "Namespace does not exist: %s", in.Namespace)
 	}
 	err = s.Store.ListNames(ctx, wanted(res), func(names []string) bool { return each(res.Namespace.Levels, names) })
 	if err != nil {
-		return fmt.Errorf("list %ss of %s: %w", kind, ns, err)
+		return fmt.Errorf("list %ss of %s: %w", kind, in.Namespace, err)
 	}
 	return nil
 }

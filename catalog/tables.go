@@ -10,7 +10,7 @@ import (
 
 // ListTables gives the tables of a namespace by name, all of one moment.
 func (s *Service) ListTables(ctx context.Context, c Caller, warehouse string, ns Namespace, p Page, each EachNames) error {
-	return s.listKind(ctx, c, KindTable, warehouse, ns, p, each)
+	return s.listKind(ctx, c, KindTable, Lookup{Warehouse: warehouse, Namespace: ns}, p, each)
 }
 
 // TableExists is nil when the table is there and the caller may list it.

@@ -308,12 +308,7 @@ func TestTransaction_EndedWhileWaiting(t *testing.T) {
 func TestCommit_ObjectStoreDoesNotAnswer(t *testing.T) {
 	b := newBench(t)
 	b.mustCreate("t")
-	b.files.Inject(func(method string, _ int) (f catalogtest.Failure) {
-		if method == "WriteMetadata" {
-			f.Err = fault.New(fault.Busy, "the store does not answer; try again")
-		}
-		return f
-	})
+	b.files.Inject(catalogtest.FailMethod("WriteMetadata", fault.New(fault.Busy, "the store does not answer; try again")))
 	change := catalog.TableChange{Ident: id("t"), Change: b.properties(`"n":"1"`)}
 	err := b.transact(change)
 	wantKind(t, err, fault.Busy)

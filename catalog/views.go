@@ -25,7 +25,7 @@ type LoadedView struct {
 
 // ListViews gives the views of a namespace by name, all of one moment.
 func (s *Service) ListViews(ctx context.Context, c Caller, warehouse string, ns Namespace, p Page, each EachNames) error {
-	return s.listKind(ctx, c, KindView, warehouse, ns, p, each)
+	return s.listKind(ctx, c, KindView, Lookup{Warehouse: warehouse, Namespace: ns}, p, each)
 }
 
 // ViewExists is nil when the view is there and the caller may list it.

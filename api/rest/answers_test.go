@@ -96,12 +96,7 @@ func TestTrap01_RefusedCommitsLeaveNothing(t *testing.T) {
 		l.mustCreateNamespace(t, "a")
 		l.mustCreateTable(t, "a", "t")
 		events, files := l.traces()
-		l.store.Inject(func(method string, _ int) (f catalogtest.Failure) {
-			if method == "CommitPointers" {
-				f.Err = c.err
-			}
-			return f
-		})
+		l.store.Inject(catalogtest.FailMethod("CommitPointers", c.err))
 		a := l.expect(t, "POST", namespacesOfLake+"/a/tables/t", setProperty, c.status, c.kind)
 		if a.header.Get("Retry-After") != "" {
 			t.Errorf("%v: a client would send the commit again", c.err)

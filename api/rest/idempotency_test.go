@@ -105,12 +105,7 @@ func TestField_C090_PassingRefusalsAreNotKept(t *testing.T) {
 			t.Errorf("%s without rights: %d %s", e.Operation, a.status, a.body)
 		}
 		for _, kind := range []fault.Kind{fault.Busy, fault.Internal, fault.RateLimited} {
-			l.store.Inject(func(method string, _ int) (f catalogtest.Failure) {
-				if method == "Resolve" {
-					f.Err = fault.Wrap(kind, errors.New("cause"), "not now")
-				}
-				return f
-			})
+			l.store.Inject(catalogtest.FailMethod("Resolve", fault.Wrap(kind, errors.New("cause"), "not now")))
 			status, _ := api.WireError(kind)
 			if a := l.keyed(t, key, e.Method, target, body); a.status != status {
 				t.Errorf("%s while the store says %s: %d %s", e.Operation, kind, a.status, a.body)

@@ -311,12 +311,7 @@ func TestTrap02_LostAnswersOfViewsAreSettled(t *testing.T) {
 			t.Errorf("landed %v: events %v, %d files", landed, counts, files)
 		}
 		events, files := l.traces()
-		l.store.Inject(func(method string, _ int) (f catalogtest.Failure) {
-			if method == "CommitPointers" {
-				f.Err = fault.New(fault.NoSuchView, "View does not exist: a.v")
-			}
-			return f
-		})
+		l.store.Inject(catalogtest.FailMethod("CommitPointers", fault.New(fault.NoSuchView, "View does not exist: a.v")))
 		l.expect(t, "POST", viewsOfA+"/v", replaceSQL("SELECT 7"), 404, "NoSuchViewException")
 		if eventsNow, filesNow := l.traces(); eventsNow != events || filesNow != files {
 			t.Errorf("a refused replace left %d events and %d files", eventsNow-events, filesNow-files)

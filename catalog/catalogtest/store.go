@@ -45,6 +45,16 @@ func FailNth(n int, err error) Failures {
 	}
 }
 
+// FailMethod lets every call of a method fail with err before it does anything.
+func FailMethod(method string, err error) Failures {
+	return func(called string, _ int) (f Failure) {
+		if called == method {
+			f.Err = err
+		}
+		return f
+	}
+}
+
 // LoseAnswer lets the nth call of a method answer that its outcome is unknown; applied says what it was in truth.
 func LoseAnswer(method string, n int, applied bool) Failures {
 	var mu sync.Mutex

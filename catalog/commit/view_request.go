@@ -94,12 +94,6 @@ func CheckView(base *View, r ViewRequest) error {
 	return nil
 }
 
-// Actions gives the updates' action names in order, for authorisation.
-func (r ViewRequest) Actions() []string { return actionsOf(r.Updates) }
-
-// NewLocation gives the location of the last set-location, without trailing slashes.
-func (r ViewRequest) NewLocation() (string, bool) { return newLocationOf(r.Updates) }
-
 // NewProperties gives what all set-properties together set.
 func (r ViewRequest) NewProperties() map[string]string { return newPropertiesOf(r.Updates) }
 

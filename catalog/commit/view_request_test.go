@@ -17,11 +17,8 @@ func TestDecodeViewRequest(t *testing.T) {
 	if r.Identifier.String() != "a.b.v" || len(r.Requirements) != 1 || r.Requirements[0].Type != "assert-view-uuid" {
 		t.Errorf("%+v", r)
 	}
-	if have := r.Actions(); !reflect.DeepEqual(have, []string{"set-location", "set-location", "set-properties", "set-properties"}) {
-		t.Errorf("actions %v", have)
-	}
-	if have, set := r.NewLocation(); !set || have != "s3://b/2" {
-		t.Errorf("location %s", have)
+	if len(r.Updates) != 4 {
+		t.Errorf("%d updates", len(r.Updates))
 	}
 	if have := r.NewProperties(); !reflect.DeepEqual(have, map[string]string{"a": "1", "b": "2"}) {
 		t.Errorf("properties %v", have)

@@ -1,7 +1,6 @@
 package layout
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -81,7 +80,12 @@ func TestBoxSide_Nulls(t *testing.T) {
 func TestBoxes_ReadsFooters(t *testing.T) {
 	in := newStore()
 	putReadings(t, in, 2, 700, constant("x"))
-	boxes, err := Boxes(context.Background(), readings, []int{1, 2}, in.inputs())
+	p, err := newPlan(readings, []int{1, 2}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, err := openSources(t.Context(), p, in.inputs())
+	boxes := boxesOf(sources)
 	if err != nil || len(boxes) != 4 || boxes[0].Rows != 350 {
 		t.Fatalf("%d boxes, %v", len(boxes), err)
 	}

@@ -1,7 +1,6 @@
 package layout
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -307,19 +306,7 @@ func fileLeaves(footer *metadata.FileMetaData) []leaf {
 	return leaves
 }
 
-// Boxes reads the row groups' boxes of data files over the columns, from footers alone.
-func Boxes(ctx context.Context, schema *iceberg.Schema, columns []int, inputs []Input) ([]Box, error) {
-	p, err := newPlan(schema, columns, false)
-	if err != nil {
-		return nil, err
-	}
-	sources, err := openSources(ctx, p, inputs)
-	if err != nil {
-		return nil, err
-	}
-	return boxesOf(sources), nil
-}
-
+// boxesOf gives the row groups' boxes over the clustering columns, as the footers have them.
 func boxesOf(sources []*source) []Box {
 	var boxes []Box
 	for _, s := range sources {

@@ -116,32 +116,3 @@ func AppendDecimal(dst []byte, high int64, low uint64, precision int) []byte {
 // AppendBytes appends a string, uuid, fixed or binary: its bytes as they are. For strings this is the order of code
 // points; for uuids it is unsigned. It must be the last part of a key, since the bytes carry no end mark.
 func AppendBytes(dst, v []byte) []byte { return append(dst, v...) }
-
-// AppendWord appends the ordered bytes of a value of a type that is ranked by words, given its word.
-func AppendWord(dst []byte, t Type, word uint64) []byte {
-	switch t.Kind {
-	case Boolean:
-		return append(dst, byte(word))
-	case Int, Date:
-		return AppendInt(dst, int32(word^signBit64))
-	case Float:
-		return AppendFloat(dst, float32(DoubleOf(word)))
-	case Decimal:
-		return AppendDecimal(dst, 0, word^signBit64, t.Precision)
-	}
-	return binary.BigEndian.AppendUint64(dst, word)
-}
-
-// DoubleOf is the inverse of OrderDouble, but for the payload of a NaN.
-func DoubleOf(word uint64) float64 {
-	switch {
-	case word == nanWord:
-		return math.NaN()
-	case word&signBit64 != 0:
-		return math.Float64frombits(word ^ signBit64)
-	}
-	return math.Float64frombits(^word)
-}
-
-// LongOf is the inverse of OrderLong.
-func LongOf(word uint64) int64 { return int64(word ^ signBit64) }

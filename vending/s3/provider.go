@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"catalogd/internal/fault"
@@ -62,15 +61,6 @@ func New(c Config) *Provider {
 		aws: c.AWS, now: c.Now, log: c.Log, omitDuration: c.OmitDuration,
 		http: vending.GuardedClient(), sessions: newSessions(sessionsMax, c.Now),
 	}
-}
-
-// FromEnvironment makes a provider whose own identity comes from AWS' standard places: variables, files, the machine.
-func FromEnvironment(ctx context.Context) (*Provider, error) {
-	c, err := config.LoadDefaultConfig(ctx, config.WithRegion("us-east-1"))
-	if err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "the server's own AWS settings cannot be read")
-	}
-	return New(Config{AWS: c}), nil
 }
 
 // Close lets go of idle connections.

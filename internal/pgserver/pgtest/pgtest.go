@@ -60,14 +60,6 @@ func Run(m *testing.M, migrate Migrate) int {
 	return m.Run()
 }
 
-// Server gives the process's server, started when it is not running yet.
-func Server(t testing.TB) *pgserver.Server {
-	t.Helper()
-	shared.Lock()
-	defer shared.Unlock()
-	return startedLocked(t)
-}
-
 // Database gives a migrated database that is the test's own and empty, by its connection string.
 func Database(t testing.TB) string {
 	t.Helper()
