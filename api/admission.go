@@ -73,7 +73,7 @@ func (a *admission) admit(e Endpoint, next HandlerFunc) HandlerFunc {
 		if r.Body == nil || r.Body == http.NoBody || r.ContentLength >= 0 && r.ContentLength <= bodyBytesFree {
 			return next(w, r)
 		}
-		body := &countedBody{ReadCloser: r.Body, admission: a, ctx: r.Context(), w: w, principal: PrincipalOf(r).ID, limit: limit}
+		body := &countedBody{ReadCloser: r.Body, admission: a, ctx: r.Context(), w: w, principal: eventOf(r.Context()).principal.ID, limit: limit}
 		defer body.release()
 		if r.ContentLength > 0 {
 			if err := body.acquire(min(r.ContentLength, limit)); err != nil {

@@ -51,9 +51,6 @@ func AnnotateClient(r *http.Request, clientID string) { eventOf(r.Context()).cli
 // fail on an answer that is right, and only this line tells.
 func AnnotateFormat(r *http.Request, version int) { eventOf(r.Context()).format = version }
 
-// PrincipalOf gives who calls; the zero Principal on public endpoints.
-func PrincipalOf(r *http.Request) auth.Principal { return eventOf(r.Context()).principal }
-
 // CallerOf gives the caller as the domain's operations want it. Handlers of mutations call it after they have read the
 // body, which the caller's key covers.
 func CallerOf(r *http.Request) catalog.Caller {

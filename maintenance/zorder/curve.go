@@ -11,12 +11,11 @@ const (
 	Linear  Curve = "linear"
 )
 
-// Limits of a key. Each further column halves what the others gain, so more than ColumnsAdvised deserve a warning.
+// Limits of a key. Each further column halves what the others gain.
 const (
-	ColumnsMax     = 8
-	ColumnsAdvised = 4
-	keyBits        = 64
-	coordBitsMax   = 16
+	ColumnsMax   = 8
+	keyBits      = 64
+	coordBitsMax = 16
 )
 
 // CoordBits gives how many bits of each rank the key of d columns holds. Sixteen are as many as BinsMax can tell apart;
