@@ -1,6 +1,10 @@
 package commit
 
-import "catalogd/internal/fault"
+import (
+	"slices"
+
+	"catalogd/internal/fault"
+)
 
 // change is one decoded update.
 type change interface {
@@ -114,12 +118,12 @@ func (l *list) resolve(id int, role, what string) (int, error) {
 
 // remove drops the named ones. Unknown ids are ignored; the current or default one is refused.
 func (l *list) remove(ids []int, refusal string) error {
-	if containsInt(ids, l.selected) {
+	if slices.Contains(ids, l.selected) {
 		return fault.New(fault.IllegalArgument, "%s", refusal)
 	}
 	kept := make([]part, 0, len(l.parts))
 	for _, p := range l.parts {
-		if !containsInt(ids, p.id) {
+		if !slices.Contains(ids, p.id) {
 			kept = append(kept, p)
 		}
 	}
@@ -127,7 +131,7 @@ func (l *list) remove(ids []int, refusal string) error {
 		l.parts, l.changed = kept, true
 		l.read = nil // the highest id may be given anew
 	}
-	if containsInt(ids, l.added) {
+	if slices.Contains(ids, l.added) {
 		l.added = noneAdded
 	}
 	return nil

@@ -2,6 +2,7 @@ package commit
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -268,21 +269,12 @@ func (o object) covers(other object) bool {
 func sameSet(a, b []int) bool {
 	for _, pair := range [2][2][]int{{a, b}, {b, a}} {
 		for _, id := range pair[0] {
-			if !containsInt(pair[1], id) {
+			if !slices.Contains(pair[1], id) {
 				return false
 			}
 		}
 	}
 	return true
-}
-
-func containsInt(ids []int, id int) bool {
-	for _, other := range ids {
-		if other == id {
-			return true
-		}
-	}
-	return false
 }
 
 // columnNames gives every name by which a property may speak of a column: the full path, and the path without the

@@ -2,6 +2,7 @@ package commit
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -254,7 +255,7 @@ func (p partitionSpec) checkNames(s *schema) error {
 			return fault.New(fault.IllegalArgument, "Cannot use partition field id more than once: %d", f.id)
 		}
 		ids[f.id] = struct{}{}
-		if id, clash := columns[f.name]; clash && !containsInt(f.sources, id) {
+		if id, clash := columns[f.name]; clash && !slices.Contains(f.sources, id) {
 			return fault.New(fault.IllegalArgument, "Cannot create partition from name that exists in schema: %s", f.name)
 		}
 	}

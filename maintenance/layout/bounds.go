@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"unicode/utf8"
@@ -15,17 +16,7 @@ func compareBounds(itype iceberg.PrimitiveType, a, b []byte) int {
 	if !ok {
 		return 0
 	}
-	return compareBytes(orderedBound(t, a), orderedBound(t, b))
-}
-
-func compareBytes(a, b []byte) int {
-	switch {
-	case string(a) < string(b):
-		return -1
-	case string(a) > string(b):
-		return 1
-	}
-	return 0
+	return bytes.Compare(orderedBound(t, a), orderedBound(t, b))
 }
 
 // orderedBound gives the ordered bytes (without marker) of a footer's plain-encoded bound.

@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -142,7 +143,7 @@ func boxSide(t zorder.Type, facts chunkFacts) (lo, hi []byte) {
 	}
 	lo = append(zorder.AppendPresent(nil), orderedBound(t, low)...)
 	hi = append(zorder.AppendPresent(nil), orderedBound(t, high)...)
-	if compareBytes(lo, hi) > 0 { // no writer means this; say nothing rather than something wrong
+	if bytes.Compare(lo, hi) > 0 { // no writer means this; say nothing rather than something wrong
 		return nil, nil
 	}
 	if facts.nulls > 0 {

@@ -56,14 +56,7 @@ func (s *sorter) byWords(perm []uint32, words []uint64) {
 
 func radixPass(to, from []uint64, permTo, permFrom []uint32, shift int) {
 	var starts [radixSize]uint32
-	for _, w := range from {
-		starts[w>>shift&(radixSize-1)]++
-	}
-	sum := uint32(0)
-	for i, n := range starts {
-		starts[i] = sum
-		sum += n
-	}
+	digitStarts(&starts, from, shift)
 	to, permTo = to[:len(from)], permTo[:len(from)]
 	for i, w := range from {
 		digit := w >> shift & (radixSize - 1)
@@ -71,6 +64,18 @@ func radixPass(to, from []uint64, permTo, permFrom []uint32, shift int) {
 		starts[digit] = at + 1
 		to[at] = w
 		permTo[at] = permFrom[i]
+	}
+}
+
+// digitStarts gives the place at which the words with each digit begin; starts is empty before.
+func digitStarts(starts *[radixSize]uint32, words []uint64, shift int) {
+	for _, w := range words {
+		starts[w>>shift&(radixSize-1)]++
+	}
+	sum := uint32(0)
+	for i, n := range starts {
+		starts[i] = sum
+		sum += n
 	}
 }
 
@@ -88,14 +93,7 @@ func (s *sorter) sortedKeys(keys []uint64) []uint64 {
 	}
 	for shift := 0; shift < bits.Len64(high-low); shift += radixBits {
 		var starts [radixSize]uint32
-		for _, w := range from {
-			starts[w>>shift&(radixSize-1)]++
-		}
-		sum := uint32(0)
-		for i, n := range starts {
-			starts[i] = sum
-			sum += n
-		}
+		digitStarts(&starts, from, shift)
 		for _, w := range from {
 			digit := w >> shift & (radixSize - 1)
 			to[starts[digit]] = w
