@@ -237,33 +237,34 @@ func transactionIsNotOvertaken(t *testing.T) {
 	b := newBench(t)
 	b.mustCreate("t")
 	b.mustCreate("u")
-	gate := make(chan struct{})
-	b.Metadata = held{b.files, gate}
-	var order []string
-	var mu sync.Mutex
-	note := func(what string, err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		order = append(order, what)
-		if err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
+	files := held{b.files, make(chan struct{}), &turns{}}
+	b.Metadata = files
 	var all sync.WaitGroup
-	begin := func(what string, run func() error) {
-		all.Go(func() { note(what, run()) })
+	begin := func(who string, run func(context.Context) error) {
+		all.Go(func() {
+			if err := run(context.WithValue(ctx, writerKey{}, who)); err != nil {
+				t.Errorf("%s: %v", who, err)
+			}
+		})
 		synctest.Wait() // until it waits for its turn, or for the gate
 	}
-	single := func() error { return b.commitAs(system, "t", b.properties(`"s":"`+uuid.NewString()+`"`)) }
+	single := func(ctx context.Context) error {
+		change := b.properties(`"s":"` + uuid.NewString() + `"`)
+		_, err := b.CommitTable(ctx, system, catalog.CommitTableRequest{Warehouse: "w", Ident: id("t"), Change: change})
+		return err
+	}
 	begin("first", single)
-	begin("transaction", func() error {
-		return b.transact(catalog.TableChange{Ident: id("u"), Change: b.properties(`"t":"1"`)}, catalog.TableChange{Ident: id("t"), Change: b.properties(`"t":"1"`)})
+	begin("transaction", func(ctx context.Context) error {
+		return b.CommitTransaction(ctx, system, "w", []catalog.TableChange{
+			{Ident: id("u"), Change: b.properties(`"t":"1"`)}, {Ident: id("t"), Change: b.properties(`"t":"1"`)},
+		})
 	})
 	begin("second", single)
 	begin("third", single)
-	close(gate)
+	close(files.gate)
 	all.Wait()
-	if got := strings.Join(order, " "); !strings.HasPrefix(got, "first transaction ") {
+	// Each writes while it has its turn, so the order of writes is that of turns; who comes back first is chance.
+	if got := files.turns.order(); !strings.HasPrefix(got, "first transaction ") {
 		t.Errorf("served in the order %s", got)
 	}
 }
@@ -271,12 +272,38 @@ func transactionIsNotOvertaken(t *testing.T) {
 // held is a file system whose writes wait for a gate.
 type held struct {
 	catalog.MetadataIO
-	gate chan struct{}
+	gate  chan struct{}
+	turns *turns // nil: nobody asks who wrote when
 }
 
 func (h held) WriteMetadata(ctx context.Context, at vending.FilePlace, body []byte) error {
+	if who, ok := ctx.Value(writerKey{}).(string); ok && h.turns != nil {
+		h.turns.note(who)
+	}
 	<-h.gate
 	return h.MetadataIO.WriteMetadata(ctx, at, body)
+}
+
+type writerKey struct{}
+
+// turns are the writers in the order in which they began to write, each once.
+type turns struct {
+	mu      sync.Mutex
+	writers []string
+}
+
+func (o *turns) note(who string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !slices.Contains(o.writers, who) {
+		o.writers = append(o.writers, who)
+	}
+}
+
+func (o *turns) order() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strings.Join(o.writers, " ")
 }
 
 // A request that ends while it waits for its turn takes none with it.
@@ -286,7 +313,7 @@ func TestTransaction_EndedWhileWaiting(t *testing.T) {
 		b.mustCreate("t")
 		b.mustCreate("u")
 		gate := make(chan struct{})
-		b.Metadata = held{b.files, gate}
+		b.Metadata = held{b.files, gate, nil}
 		first := make(chan error, 1)
 		go func() { first <- b.commitAs(system, "u", b.properties(`"k":"v"`)) }()
 		synctest.Wait()
