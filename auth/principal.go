@@ -28,6 +28,24 @@ type Principal struct {
 	ExpiresAt time.Time
 	// SecretMark is the Mark of the stored secret that obtained the token; "" when none did.
 	SecretMark string
+	// Issuer is the identity provider that vouched for the caller; "" when the server itself did.
+	Issuer string
+	// Actor is who acts as this principal; nil when it acts itself.
+	Actor *Actor
+}
+
+// Actor is a principal that acts as another one.
+type Actor struct {
+	ID   uuid.UUID
+	Name string
+}
+
+// ActorName is the name of who acts as this principal, "" when it acts itself.
+func (p Principal) ActorName() string {
+	if p.Actor == nil {
+		return ""
+	}
+	return p.Actor.Name
 }
 
 // RoleScope narrows a principal to some of its principal roles. The zero value activates none.

@@ -5,6 +5,7 @@ package authz
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 )
@@ -110,3 +111,17 @@ func (s Securable) String() string {
 	}
 	return fmt.Sprintf("%s %q", s.Kind, s.Name)
 }
+
+// AdministersPrincipals tells whether one of the grants is on the service and about more than warehouses: principals, their
+// roles, or everything.
+func AdministersPrincipals(grants []Grant) bool {
+	for _, g := range grants {
+		if g.Kind == Root && !slices.Contains(aboutWarehouses, g.Privilege) {
+			return true
+		}
+	}
+	return false
+}
+
+// aboutWarehouses are the privileges on the service that are about warehouses alone.
+var aboutWarehouses = []Privilege{CatalogCreate, CatalogDrop, CatalogList, CatalogReadProperties, CatalogWriteProperties, CatalogFullMetadata}

@@ -350,3 +350,21 @@ func TestDecide_IsMonotone(t *testing.T) {
 		}
 	})
 }
+
+// Acting for others is granted by its own name alone, and never for somebody who could give himself more.
+func TestImpersonation_StandsAlone(t *testing.T) {
+	for _, row := range Rows() {
+		if row.Name != PrincipalImpersonate && (Implies(row.Name, PrincipalImpersonate) || Implies(PrincipalImpersonate, row.Name)) {
+			t.Errorf("%s contains acting for others, or is contained in it", row.Name)
+		}
+		for _, kind := range []SecurableKind{Root, Catalog, Namespace, Table, View} {
+			want := kind == Root && Grantable(row.Name, Root) && !strings.HasPrefix(string(row.Name), "CATALOG_")
+			if Grantable(row.Name, kind) && AdministersPrincipals([]Grant{{Privilege: row.Name, Kind: kind}}) != want {
+				t.Errorf("%s on a %s: administers principals is not %v", row.Name, kind, want)
+			}
+		}
+	}
+	if AdministersPrincipals(nil) {
+		t.Error("who holds nothing administers principals")
+	}
+}

@@ -77,6 +77,7 @@ const (
 	PrincipalManageGrantsForGrantee Privilege = "PRINCIPAL_MANAGE_GRANTS_FOR_GRANTEE"
 	PrincipalRotateCredentials      Privilege = "PRINCIPAL_ROTATE_CREDENTIALS"
 	PrincipalResetCredentials       Privilege = "PRINCIPAL_RESET_CREDENTIALS"
+	PrincipalImpersonate            Privilege = "PRINCIPAL_IMPERSONATE"
 
 	PrincipalRoleCreate                 Privilege = "PRINCIPAL_ROLE_CREATE"
 	PrincipalRoleDrop                   Privilege = "PRINCIPAL_ROLE_DROP"
@@ -267,6 +268,7 @@ var served = []servedRow{
 	{PrincipalManageGrantsForGrantee, onRoot, byService, "take roles away from a principal"},
 	{PrincipalRotateCredentials, onRoot, nil, "rotate a principal's own secret; nothing contains it"},
 	{PrincipalResetCredentials, onRoot, byService, "give a principal a new secret"},
+	{PrincipalImpersonate, onRoot, nil, "act for principals that have no rights over principals, at the token route; nothing contains it"},
 
 	{PrincipalRoleCreate, onRoot, with(byService, PrincipalRoleFullMetadata), "create principal roles"},
 	{PrincipalRoleDrop, onRoot, with(byService, PrincipalRoleFullMetadata), "drop principal roles"},

@@ -16,6 +16,7 @@ var edges = map[string][]string{
 	"api/manage": {"api", "catalog", "auth", "authz", "vending", "maintenance"},
 
 	"auth":           {"authz"},
+	"auth/external":  {"auth"},
 	"authz":          {},
 	"catalog":        {"catalog/commit", "auth", "authz", "vending", "internal/crash", "internal/deflate", "internal/lru", "internal/spelling"},
 	"catalog/commit": {},
@@ -51,7 +52,7 @@ var edges = map[string][]string{
 
 // testOnly are packages that exist for tests; nothing that runs in production may import them.
 var testOnly = []string{
-	"catalog/catalogtest", "openapi/openapitest", "vending/vendingtest", "internal/pgserver/pgtest", "internal/s3test", "internal/sim", "internal/laws",
+	"catalog/catalogtest", "openapi/openapitest", "vending/vendingtest", "internal/pgserver/pgtest", "internal/s3test", "internal/oidctest", "internal/sim", "internal/laws",
 	"maintenance/layout/sensors", "maintenance/layout/measure", "e2e", "bench",
 }
 
@@ -105,6 +106,8 @@ var libraries = []struct {
 	{"github.com/apache/arrow-go", []string{"maintenance", "internal/iceio", "internal/scan", "cmd", "demo"}, "data files are the worker's business"},
 	{"github.com/prometheus/", []string{"internal/telemetry", "api", "cmd"}, "metrics are declared in one place"},
 	{"github.com/golang-jwt/", []string{"auth"}, "tokens are auth's business"},
+	{"github.com/coreos/go-oidc/", []string{"auth/external"}, "identity providers are known in one place"},
+	{"github.com/go-jose/", []string{"auth/external"}, "identity providers are known in one place"},
 	{"net/http", []string{"api", "auth", "vending", "internal/iceio", "internal/outbox", "internal/telemetry", "internal/console", "cmd", "demo"},
 		"only HTTP's doors know HTTP"},
 }
