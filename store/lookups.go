@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -176,7 +177,7 @@ func (l *lookups) run() {
 		for i, m := range members {
 			wanted[i] = m.wanted
 		}
-		found, err := l.fetch(ctx, wanted)
+		found, err := l.ask(ctx, wanted)
 		cancel()
 		for i, m := range members {
 			if m.err = err; err == nil {
@@ -185,6 +186,17 @@ func (l *lookups) run() {
 			close(m.done)
 		}
 	}
+}
+
+// ask makes a panic the statement's error. No request's goroutine runs here, so nobody else would catch it and the whole
+// server would end with it.
+func (l *lookups) ask(ctx context.Context, wanted []tableWanted) (found []tableFound, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fault.Wrap(fault.Internal, fmt.Errorf("%v\n%s", cause, debug.Stack()), "defect in the server: a lookup stumbled: %v", cause)
+		}
+	}()
+	return l.fetch(ctx, wanted)
 }
 
 // next takes those who wait into a batch; nil when there is nobody.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -164,6 +165,33 @@ func TestLookups_AFailureIsToldToAll(t *testing.T) {
 		l.close()
 		if _, err := l.find(t.Context(), tableWanted{name: "t"}); err == nil {
 			t.Error("an answer after the end")
+		}
+	})
+}
+
+// A panic in a statement that several share is an error for each of them, and the next ones are asked.
+func TestLookups_APanicIsToldToAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		l := newLookups(func(context.Context, []tableWanted) ([]tableFound, error) {
+			<-gate
+			panic("a defect")
+		})
+		defer l.close()
+		var all sync.WaitGroup
+		for range 6 {
+			all.Go(func() {
+				if _, err := l.find(t.Context(), tableWanted{name: "t"}); err == nil || !strings.Contains(err.Error(), "a defect") {
+					t.Errorf("got %v", err)
+				}
+			})
+			synctest.Wait()
+		}
+		close(gate)
+		all.Wait()
+		synctest.Wait()
+		if l.batches != 0 || len(l.waiting) != 0 {
+			t.Errorf("%d statements are under way, %d wait", l.batches, len(l.waiting))
 		}
 	})
 }

@@ -81,6 +81,23 @@ func (b *outcomeBench) commit(t *testing.T, change catalog.PointerChange) error 
 	return b.far.CommitPointers(t.Context(), []catalog.PointerChange{change}, catalog.Fence{})
 }
 
+// awaitLockedOut asks the database until one of its sessions waits for a lock; ended tells of one that will not.
+func (b *outcomeBench) awaitLockedOut(t *testing.T, ended <-chan error) {
+	t.Helper()
+	for waiting := 0; waiting == 0; {
+		select {
+		case err := <-ended:
+			t.Fatalf("ended and waited for no lock: %v", err)
+		default:
+		}
+		err := b.near.pool.QueryRow(t.Context(), `
+SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // bothProtocols runs a test on a store that prepares statements and on one that speaks as to a pooler.
 func bothProtocols(t *testing.T, test func(t *testing.T, b *outcomeBench)) {
 	for name, simple := range map[string]bool{"prepared": false, "pooler": true} {
@@ -143,10 +160,13 @@ func TestCommit_BehindALockIsCalledOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		change := b.swap()
-		hurried, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		defer cancel()
-		err = b.far.CommitPointers(hurried, []catalog.PointerChange{change}, catalog.Fence{})
-		if !fault.Is(err, fault.CommitUnknown) {
+		hurried, over := context.WithCancel(t.Context())
+		defer over()
+		told := make(chan error, 1)
+		go func() { told <- b.far.CommitPointers(hurried, []catalog.PointerChange{change}, catalog.Fence{}) }()
+		b.awaitLockedOut(t, told)
+		over()
+		if err := <-told; !fault.Is(err, fault.CommitUnknown) {
 			t.Fatalf("got %v, want an unknown outcome", err)
 		}
 		if landed, err := b.near.CommitLanded(t.Context(), change.Fact.ID); err != nil || landed {
@@ -304,6 +324,26 @@ func TestInTx_RunsAgainWhatLost(t *testing.T) {
 				t.Errorf("without end: %d runs, %v", runs, err)
 			}
 		})
+	}
+}
+
+// A defect while many rows are read at one moment costs no connection: a pool that loses one each time would stand still.
+func TestAtOneMoment_APanicGivesTheConnectionBack(t *testing.T) {
+	s := openAt(t, Config{URL: pgtest.Database(t), MaxConns: 1})
+	func() {
+		defer func() { _ = recover() }()
+		_ = s.atOneMoment(t.Context(), func(q querier) error {
+			if _, err := q.Exec(t.Context(), "SELECT 1"); err != nil {
+				t.Fatal(err)
+			}
+			panic("a defect")
+		})
+	}()
+	if held := s.pool.Stat().AcquiredConns(); held != 0 {
+		t.Fatalf("%d connections are still held", held)
+	}
+	if err := s.Ping(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

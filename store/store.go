@@ -160,11 +160,7 @@ func (s *Store) runTx(ctx context.Context, fn func(tx pgx.Tx) error) (err error)
 	committed := false
 	defer func() {
 		if !committed {
-			// The cause is err; a failing rollback closes the connection, which rolls back as well. It must not wait for a
-			// database that fell silent: the request's time bounds it no more.
-			undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackMax)
-			defer cancel()
-			_ = tx.Rollback(undo)
+			_ = undo(ctx, tx) // the cause is err; a failing rollback closes the connection, which rolls back as well
 		}
 	}()
 	if err := fn(tx); err != nil {
@@ -222,21 +218,30 @@ func collectFrom[T any](ctx context.Context, q querier, sql string, args pgx.Nam
 
 // atOneMoment runs fn, which only reads, in a transaction in which all statements see the same moment. It is not tried
 // again.
-func (s *Store) atOneMoment(ctx context.Context, fn func(q querier) error) error {
+func (s *Store) atOneMoment(ctx context.Context, fn func(q querier) error) (err error) {
 	tx, err := s.beginLate(ctx)
 	if err != nil {
 		return translate(err)
 	}
 	tx.begin = append([]string{beginOneMoment}, tx.begin[1:]...)
-	err = fn(tx)
-	// There is nothing to commit; a failing rollback closes the connection.
-	if ended := tx.Rollback(context.WithoutCancel(ctx)); err == nil {
-		err = ended
-	}
-	if err != nil {
-		return translate(err)
-	}
-	return nil
+	defer func() { // also when fn panics: a connection that is not given back is missing for ever
+		// There is nothing to commit; a failing rollback closes the connection.
+		if ended := undo(ctx, tx); err == nil {
+			err = ended
+		}
+		if err != nil {
+			err = translate(err)
+		}
+	}()
+	return fn(tx)
+}
+
+// undo rolls back within its own time: the request's bounds it no more, and it must not wait for a database that fell
+// silent.
+func undo(ctx context.Context, tx *lateTx) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackMax)
+	defer cancel()
+	return tx.Rollback(ctx)
 }
 
 // noRows tells that a query for one row found none.
