@@ -26,7 +26,16 @@ const (
 // connection says which server a command talks to and as whom: flags, else the variables of a client.env.
 type connection struct {
 	server, token, credentialFile, warehouse, output string
+
+	argumentsMore int                         // how many arguments may follow those that must be
+	checks        []func(args []string) error // of the verb's own, before a server is asked
 }
+
+// verbFlags adds flags of a verb's own, and what is to be checked of them.
+type verbFlags func(*connection, *flag.FlagSet)
+
+// check has f look at what was given once flags and arguments are read, in the order of the calls; its error ends the verb.
+func (k *connection) check(f func(args []string) error) { k.checks = append(k.checks, f) }
 
 // connectionFlags adds what every administering command has.
 func (c *call) connectionFlags(fs *flag.FlagSet) *connection {
@@ -38,16 +47,34 @@ func (c *call) connectionFlags(fs *flag.FlagSet) *connection {
 	return k
 }
 
-// warehouseFlag adds -w and --warehouse.
-func (k *connection) warehouseFlag(fs *flag.FlagSet) {
-	fs.StringVar(&k.warehouse, "warehouse", "", "`name` of the warehouse (default: CATALOG_WAREHOUSE)")
+// warehouseFlag adds -w and --warehouse. Only oneWarehouse asks the variable too.
+func (k *connection) warehouseFlag(fs *flag.FlagSet, help string) {
+	fs.StringVar(&k.warehouse, "warehouse", "", help)
 	fs.StringVar(&k.warehouse, "w", "", "the same as --warehouse `name`")
 }
 
-// roleWarehouseFlag adds them for roles, where the variable is not consulted: it would silently change what a name means.
-func (k *connection) roleWarehouseFlag(fs *flag.FlagSet) {
-	fs.StringVar(&k.warehouse, "warehouse", "", "`name` of the warehouse whose role is meant; without it a principal role is (CATALOG_WAREHOUSE does not count here)")
-	fs.StringVar(&k.warehouse, "w", "", "the same as --warehouse `name`")
+const warehouseHelp = "`name` of the warehouse (default: CATALOG_WAREHOUSE)"
+
+// oneWarehouse is for verbs that are about one warehouse: that of -w, else of the environment.
+func (c *call) oneWarehouse(k *connection, fs *flag.FlagSet) {
+	k.warehouseFlag(fs, warehouseHelp)
+	k.check(func([]string) (err error) {
+		k.warehouse, err = c.warehouseOf(k)
+		return err
+	})
+}
+
+// warehouseOf gives the warehouse of -w, else of the environment.
+func (c *call) warehouseOf(k *connection) (string, error) {
+	if name := firstOf(k.warehouse, c.lookup("CATALOG_WAREHOUSE")); name != "" {
+		return name, nil
+	}
+	return "", wrongUsage("no warehouse: give -w NAME or set CATALOG_WAREHOUSE")
+}
+
+// roleWarehouse is for roles, where the variable is not consulted: it would silently change what a name means.
+func (k *connection) roleWarehouse(fs *flag.FlagSet) {
+	k.warehouseFlag(fs, "`name` of the warehouse whose role is meant; without it a principal role is (CATALOG_WAREHOUSE does not count here)")
 }
 
 // admin is a client of the management API.
@@ -66,16 +93,21 @@ type session struct {
 	args              []string
 }
 
-// begin reads the verb's flags and so many arguments, and connects. more adds flags of the verb's own.
-func (c *call) begin(ctx context.Context, arguments int, more ...func(*connection, *flag.FlagSet)) (*session, error) {
+// begin reads the verb's flags and so many arguments, checks them, and connects.
+func (c *call) begin(ctx context.Context, arguments int, more ...verbFlags) (*session, error) {
 	fs := c.newFlags()
 	k := c.connectionFlags(fs)
 	for _, add := range more {
 		add(k, fs)
 	}
-	args, err := c.parse(fs, arguments, arguments)
+	args, err := c.parse(fs, arguments, arguments+k.argumentsMore)
 	if err != nil {
 		return nil, err
+	}
+	for _, check := range k.checks {
+		if err := check(args); err != nil {
+			return nil, err
+		}
 	}
 	a, err := c.connect(ctx, k)
 	if err != nil {

@@ -81,7 +81,7 @@ func (h chain) through() string {
 // subjectFlags are the flags that say what a question is about; the table may be an argument too.
 type subjectFlags struct{ namespace, table, view string }
 
-func (c *call) subjectFlags(fs *flag.FlagSet) *subjectFlags {
+func newSubjectFlags(fs *flag.FlagSet) *subjectFlags {
 	f := &subjectFlags{}
 	fs.StringVar(&f.namespace, "namespace", "", "about this namespace: `a.b` or a JSON list; with a table or a view its namespace")
 	fs.StringVar(&f.table, "table", "", "about this table: `ns.table`, the same as the last argument")
@@ -130,20 +130,18 @@ func (f *subjectFlags) read(c *call, k *connection, argument []string, what stri
 	return s, err
 }
 
-// beginQuestion reads the flags and arguments of a question, so many and perhaps the table, and connects.
-func (c *call) beginQuestion(ctx context.Context, arguments int) (a *admin, k *connection, args []string, on securable, err error) {
-	fs := c.newFlags()
-	k = c.connectionFlags(fs)
-	k.warehouseFlag(fs)
-	flags := c.subjectFlags(fs)
-	if args, err = c.parse(fs, arguments, arguments+1); err != nil {
-		return nil, nil, nil, on, err
-	}
-	if on, err = flags.read(c, k, args[arguments:], args[arguments-1]); err != nil {
-		return nil, nil, nil, on, err
-	}
-	a, err = c.connect(ctx, k)
-	return a, k, args, on, err
+// beginQuestion is begin for a question: so many arguments, the last being what it is about, and perhaps the table.
+func (c *call) beginQuestion(ctx context.Context, arguments int) (s *session, on securable, err error) {
+	s, err = c.begin(ctx, arguments, func(k *connection, fs *flag.FlagSet) {
+		k.argumentsMore = 1
+		k.warehouseFlag(fs, warehouseHelp)
+		flags := newSubjectFlags(fs)
+		k.check(func(args []string) (err error) {
+			on, err = flags.read(c, k, args[arguments:], args[arguments-1])
+			return err
+		})
+	})
+	return s, on, err
 }
 
 // isPrivilege tells privileges, which are in upper case, from operations.
@@ -180,25 +178,25 @@ type explained struct {
 
 // grantExplain answers why somebody may do something, or why not and what would help. Who may not ends with 1.
 func grantExplain(ctx context.Context, c *call) error {
-	a, k, args, on, err := c.beginQuestion(ctx, 2)
+	s, on, err := c.beginQuestion(ctx, 2)
 	if err != nil {
 		return err
 	}
-	principal, what := args[0], args[1]
+	principal, what := s.args[0], s.args[1]
 	question := map[string]any{"securable": on}
 	asked(what, func(key, value string) { question[key] = value })
 	var answer struct {
 		Principal string      `json:"principal"`
 		Answers   []explained `json:"answers"`
 	}
-	err = a.do(ctx, http.MethodPost, []string{"can-i"}, map[string]any{"principal": principal, "questions": []any{question}}, &answer)
+	err = s.do(ctx, http.MethodPost, []string{"can-i"}, map[string]any{"principal": principal, "questions": []any{question}}, &answer)
 	if err != nil {
 		return nearer(err, what, on)
 	}
 	if len(answer.Answers) != 1 {
 		return fmt.Errorf("the server gave %d answers to one question", len(answer.Answers))
 	}
-	if err := c.printExplained(k, principal, what, answer.Answers[0]); err != nil {
+	if err := c.printExplained(s.output, principal, what, answer.Answers[0]); err != nil {
 		return err
 	}
 	if !answer.Answers[0].Allowed {
@@ -224,8 +222,8 @@ func nearer(err error, what string, on securable) error {
 	return err
 }
 
-func (c *call) printExplained(k *connection, principal, what string, e explained) error {
-	if k.output == "json" {
+func (c *call) printExplained(output, principal, what string, e explained) error {
+	if output == "json" {
 		return printJSON(c.Out, struct {
 			Principal string `json:"principal"`
 			explained
@@ -255,12 +253,12 @@ func (c *call) printExplained(k *connection, principal, what string, e explained
 
 // grantWhoCan lists the principals that may do something, each with the grants by which.
 func grantWhoCan(ctx context.Context, c *call) error {
-	a, k, args, on, err := c.beginQuestion(ctx, 1)
+	s, on, err := c.beginQuestion(ctx, 1)
 	if err != nil {
 		return err
 	}
 	query := url.Values{}
-	asked(args[0], query.Set)
+	asked(s.args[0], query.Set)
 	for key, value := range map[string]string{
 		"catalog": on.Catalog, "namespace": namespaceSegment(on.Namespace), "table": on.Table, "view": on.View,
 	} {
@@ -273,15 +271,15 @@ func grantWhoCan(ctx context.Context, c *call) error {
 		By        []chain `json:"by"`
 	}
 	var who []access
-	err = pages(ctx, a, []string{"who-can"}, query, func(page struct {
+	err = pages(ctx, s.admin, []string{"who-can"}, query, func(page struct {
 		Principals []access `json:"principals"`
 	}) {
 		who = append(who, page.Principals...)
 	})
 	if err != nil {
-		return nearer(err, args[0], on)
+		return nearer(err, s.args[0], on)
 	}
-	if k.output == "json" {
+	if s.output == "json" {
 		return printJSON(c.Out, map[string]any{"principals": listOf(who)})
 	}
 	var rows [][]string
@@ -296,8 +294,7 @@ func grantWhoCan(ctx context.Context, c *call) error {
 // grantReach lists what a principal holds grants on.
 func grantReach(ctx context.Context, c *call) error {
 	s, err := c.begin(ctx, 1, func(k *connection, fs *flag.FlagSet) {
-		fs.StringVar(&k.warehouse, "warehouse", "", "in this warehouse only: its `name` (CATALOG_WAREHOUSE does not count here)")
-		fs.StringVar(&k.warehouse, "w", "", "the same as --warehouse `name`")
+		k.warehouseFlag(fs, "in this warehouse only: its `name` (CATALOG_WAREHOUSE does not count here)")
 	})
 	if err != nil {
 		return err

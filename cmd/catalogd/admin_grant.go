@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net/http"
 	"slices"
@@ -119,64 +120,56 @@ func (g grantBody) covers(other grantBody) bool {
 	return g.Type == other.Type && slices.Equal(g.Namespace, other.Namespace) && g.Table == other.Table && g.View == other.View
 }
 
-// warehouseOf gives the warehouse of -w, else of the environment.
-func (c *call) warehouseOf(k *connection) (string, error) {
-	if name := firstOf(k.warehouse, c.lookup("CATALOG_WAREHOUSE")); name != "" {
-		return name, nil
-	}
-	return "", wrongUsage("no warehouse: give -w NAME or set CATALOG_WAREHOUSE")
-}
-
 // changeGrant reads which grant is meant, changes it and says so: "granted X on Y to Z".
 func (c *call) changeGrant(ctx context.Context, change func(a *admin, g roleGrant) error, done, direction string) error {
-	fs := c.newFlags()
-	k := c.connectionFlags(fs)
-	k.warehouseFlag(fs)
-	role := fs.String("role", "", "`name` of the warehouse's role")
-	namespace := fs.String("namespace", "", "on this namespace: `a.b` or a JSON list; with --table or --view its namespace")
-	table := fs.String("table", "", "on this table: `ns.table`, or its name when --namespace is given")
-	view := fs.String("view", "", "on this view: `ns.view`, or its name when --namespace is given")
-	args, err := c.parse(fs, 1, 1)
+	var role, namespace, table, view string
+	var grant grantBody
+	s, err := c.begin(ctx, 1, roleFlag(&role), c.oneWarehouse, func(k *connection, fs *flag.FlagSet) {
+		fs.StringVar(&namespace, "namespace", "", "on this namespace: `a.b` or a JSON list; with --table or --view its namespace")
+		fs.StringVar(&table, "table", "", "on this table: `ns.table`, or its name when --namespace is given")
+		fs.StringVar(&view, "view", "", "on this view: `ns.view`, or its name when --namespace is given")
+		k.check(func(args []string) (err error) {
+			grant = grantBody{Type: "catalog", Privilege: args[0]}
+			switch {
+			case table != "" && view != "":
+				return wrongUsage("a grant is on a table or on a view: give --table or --view")
+			case table != "":
+				grant.Type = "table"
+				grant.Namespace, grant.Table, err = tableName(table, namespace)
+			case view != "":
+				grant.Type = "view"
+				grant.Namespace, grant.View, err = tableName(view, namespace)
+			case namespace != "":
+				grant.Type = "namespace"
+				grant.Namespace, err = namespaceLevels(namespace)
+			}
+			return err
+		})
+	})
 	if err != nil {
 		return err
 	}
-	if *role == "" {
-		return wrongUsage("--role is missing")
-	}
-	if *table != "" && *view != "" {
-		return wrongUsage("a grant is on a table or on a view: give --table or --view")
-	}
-	warehouse, err := c.warehouseOf(k)
-	if err != nil {
+	if err := change(s.admin, roleGrant{grant, s.warehouse, role}); err != nil {
 		return err
 	}
-	grant := grantBody{Type: "catalog", Privilege: args[0]}
-	switch {
-	case *table != "":
-		grant.Type = "table"
-		grant.Namespace, grant.Table, err = tableName(*table, *namespace)
-	case *view != "":
-		grant.Type = "view"
-		grant.Namespace, grant.View, err = tableName(*view, *namespace)
-	case *namespace != "":
-		grant.Type = "namespace"
-		grant.Namespace, err = namespaceLevels(*namespace)
-	}
-	if err != nil {
-		return err
-	}
-	a, err := c.connect(ctx, k)
-	if err != nil {
-		return err
-	}
-	if err := change(a, roleGrant{grant, warehouse, *role}); err != nil {
-		return err
-	}
-	if k.output == "json" {
+	if s.output == "json" {
 		return printJSON(c.Out, map[string]any{"grant": grant, "state": done})
 	}
-	fmt.Fprintf(c.Out, "%s %s on %s %s %s\n", done, grant.Privilege, grant.on(warehouse), direction, *role)
+	fmt.Fprintf(c.Out, "%s %s on %s %s %s\n", done, grant.Privilege, grant.on(s.warehouse), direction, role)
 	return nil
+}
+
+// roleFlag adds --role, which must be given.
+func roleFlag(role *string) verbFlags {
+	return func(k *connection, fs *flag.FlagSet) {
+		fs.StringVar(role, "role", "", "`name` of the warehouse's role")
+		k.check(func([]string) error {
+			if *role == "" {
+				return wrongUsage("--role is missing")
+			}
+			return nil
+		})
+	}
 }
 
 // nearPrivileges suggests names for one that does not exist: those that have the word in them and can be granted
@@ -214,34 +207,21 @@ func (g grantBody) on(warehouse string) string {
 }
 
 func grantList(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	k := c.connectionFlags(fs)
-	k.warehouseFlag(fs)
-	role := fs.String("role", "", "`name` of the warehouse's role")
-	if _, err := c.parse(fs, 0, 0); err != nil {
-		return err
-	}
-	if *role == "" {
-		return wrongUsage("--role is missing")
-	}
-	warehouse, err := c.warehouseOf(k)
+	var role string
+	s, err := c.begin(ctx, 0, roleFlag(&role), c.oneWarehouse)
 	if err != nil {
 		return err
 	}
-	a, err := c.connect(ctx, k)
+	grants, err := roleGrant{warehouse: s.warehouse, role: role}.list(ctx, s.admin)
 	if err != nil {
 		return err
 	}
-	grants, err := roleGrant{warehouse: warehouse, role: *role}.list(ctx, a)
-	if err != nil {
-		return err
-	}
-	if k.output == "json" {
+	if s.output == "json" {
 		return printJSON(c.Out, map[string]any{"grants": grants})
 	}
 	var rows [][]string
 	for _, g := range grants {
-		rows = append(rows, []string{g.Privilege, g.on(warehouse)})
+		rows = append(rows, []string{g.Privilege, g.on(s.warehouse)})
 	}
 	return printRows(c.Out, []string{"PRIVILEGE", "ON"}, rows)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -13,38 +14,32 @@ import (
 
 // maintenanceJobs lists a warehouse's jobs.
 func maintenanceJobs(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	k := c.connectionFlags(fs)
-	k.warehouseFlag(fs)
 	var states stringList
-	fs.Var(&states, "state", "only jobs in this `state`: queued, running, succeeded, nothing_to_do, refused or failed; may be given several times")
-	if _, err := c.parse(fs, 0, 0); err != nil {
-		return err
-	}
-	for _, state := range states {
-		if _, err := maintenance.ParseState(state); err != nil {
-			return wrongUsage("%v", err)
-		}
-	}
-	warehouse, err := c.warehouseOf(k)
-	if err != nil {
-		return err
-	}
-	a, err := c.connect(ctx, k)
+	s, err := c.begin(ctx, 0, func(k *connection, fs *flag.FlagSet) {
+		fs.Var(&states, "state", "only jobs in this `state`: queued, running, succeeded, nothing_to_do, refused or failed; may be given several times")
+		k.check(func([]string) error {
+			for _, state := range states {
+				if _, err := maintenance.ParseState(state); err != nil {
+					return wrongUsage("%v", err)
+				}
+			}
+			return nil
+		})
+	}, c.oneWarehouse)
 	if err != nil {
 		return err
 	}
 	var answer json.RawMessage
-	target := joinPath([]string{"catalogs", warehouse, "maintenance", "jobs"}) + "?" + url.Values{"state": states}.Encode()
-	if err := a.call(ctx, http.MethodGet, target, nil, &answer); err != nil {
+	target := joinPath([]string{"catalogs", s.warehouse, "maintenance", "jobs"}) + "?" + url.Values{"state": states}.Encode()
+	if err := s.call(ctx, http.MethodGet, target, nil, &answer); err != nil {
 		return err
 	}
-	return c.printJobs(k, answer)
+	return c.printJobs(s.output, answer)
 }
 
 // printJobs shows jobs, newest first.
-func (c *call) printJobs(k *connection, answer json.RawMessage) error {
-	if k.output == "json" {
+func (c *call) printJobs(output string, answer json.RawMessage) error {
+	if output == "json" {
 		var pretty any
 		if err := json.Unmarshal(answer, &pretty); err != nil {
 			return err
@@ -70,25 +65,12 @@ func (c *call) printJobs(k *connection, answer json.RawMessage) error {
 
 // maintenanceRetry begins a failed job again.
 func maintenanceRetry(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	k := c.connectionFlags(fs)
-	wait := fs.Bool("wait", false, "wait for the end; exit code 1 when the job was refused or failed again")
-	args, err := c.parse(fs, 1, 1)
+	var wait bool
+	s, err := c.begin(ctx, 1, func(_ *connection, fs *flag.FlagSet) {
+		fs.BoolVar(&wait, "wait", false, "wait for the end; exit code 1 when the job was refused or failed again")
+	})
 	if err != nil {
 		return err
 	}
-	a, err := c.connect(ctx, k)
-	if err != nil {
-		return err
-	}
-	var status jobStatus
-	if err := a.do(ctx, http.MethodPost, []string{"maintenance", "jobs", args[0], "retry"}, nil, &status); err != nil {
-		return err
-	}
-	if *wait {
-		if err := c.waitForJob(ctx, a, &status, k.output == "table"); err != nil {
-			return err
-		}
-	}
-	return c.printJob(k, status)
+	return c.beginJob(ctx, s, []string{"maintenance", "jobs", s.args[0], "retry"}, nil, wait)
 }

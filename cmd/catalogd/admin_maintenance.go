@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -60,59 +59,47 @@ func (j *jobStatus) UnmarshalJSON(body []byte) error {
 	return nil
 }
 
-// tableFlags are what every maintenance verb has: which table, of which server.
-type tableFlags struct {
-	*connection
-	namespace string
-}
-
-func (c *call) tableFlags(fs *flag.FlagSet) *tableFlags {
-	k := &tableFlags{connection: c.connectionFlags(fs)}
-	k.warehouseFlag(fs)
-	fs.StringVar(&k.namespace, "namespace", "", "namespace as a `JSON list`, when a level has a dot in its name; the argument is then the table alone")
-	return k
-}
-
-// beginTable finds the server, and the path of the maintenance of the table that the argument names.
-func (c *call) beginTable(ctx context.Context, k *tableFlags, argument string) (a *admin, path []string, err error) {
-	warehouse, err := c.warehouseOf(k.connection)
-	if err != nil {
-		return nil, nil, err
-	}
-	namespace, table, err := tableName(argument, k.namespace)
-	if err != nil {
-		return nil, nil, err
-	}
-	path = []string{"catalogs", warehouse, "namespaces", namespaceSegment(namespace), "tables", table, "maintenance"}
-	a, err = c.connect(ctx, k.connection)
-	return a, path, err
+// beginTable is begin for a verb about one table, the argument; path is that of its maintenance.
+func (c *call) beginTable(ctx context.Context, more ...verbFlags) (s *session, path []string, err error) {
+	var given string
+	s, err = c.begin(ctx, 1, append(more, c.oneWarehouse, func(k *connection, fs *flag.FlagSet) {
+		fs.StringVar(&given, "namespace", "", "namespace as a `JSON list`, when a level has a dot in its name; the argument is then the table alone")
+		k.check(func(args []string) error {
+			namespace, table, err := tableName(args[0], given)
+			path = []string{"catalogs", k.warehouse, "namespaces", namespaceSegment(namespace), "tables", table, "maintenance"}
+			return err
+		})
+	})...)
+	return s, path, err
 }
 
 func maintenanceRun(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	k := c.tableFlags(fs)
-	job := fs.String("job", "", "`kind` of work; this version has one: compaction (default)")
-	dryRun := fs.Bool("dry-run", false, "only tell what would be done")
-	wait := fs.Bool("wait", false, "wait for the end; exit code 1 when the job was refused or failed")
-	args, err := c.parse(fs, 1, 1)
+	var job string
+	var dryRun, wait bool
+	s, path, err := c.beginTable(ctx, func(_ *connection, fs *flag.FlagSet) {
+		fs.StringVar(&job, "job", "", "`kind` of work; this version has one: compaction (default)")
+		fs.BoolVar(&dryRun, "dry-run", false, "only tell what would be done")
+		fs.BoolVar(&wait, "wait", false, "wait for the end; exit code 1 when the job was refused or failed")
+	})
 	if err != nil {
 		return err
 	}
-	a, path, err := c.beginTable(ctx, k, args[0])
-	if err != nil {
-		return err
-	}
-	request := map[string]any{"job": firstOf(*job, string(maintenance.Compaction)), "dry_run": *dryRun}
+	request := map[string]any{"job": firstOf(job, string(maintenance.Compaction)), "dry_run": dryRun}
+	return c.beginJob(ctx, s, append(path, "run"), request, wait && !dryRun)
+}
+
+// beginJob asks for a job, waits for its end where that is wanted, and shows it. A nil request sends none.
+func (c *call) beginJob(ctx context.Context, s *session, path []string, request any, wait bool) error {
 	var status jobStatus
-	if err := a.do(ctx, http.MethodPost, append(slices.Clone(path), "run"), request, &status); err != nil {
+	if err := s.do(ctx, http.MethodPost, path, request, &status); err != nil {
 		return err
 	}
-	if *wait && !*dryRun {
-		if err := c.waitForJob(ctx, a, &status, k.output == "table"); err != nil {
+	if wait {
+		if err := c.waitForJob(ctx, s.admin, &status, s.output == "table"); err != nil {
 			return err
 		}
 	}
-	return c.printJob(k.connection, status)
+	return c.printJob(s.output, status)
 }
 
 // waitForJob asks until the job has ended. An interrupt ends the waiting, not the job. A server that restarts or a
@@ -155,8 +142,8 @@ func passes(err error) bool {
 }
 
 // printJob shows a job. A job that was refused or failed makes the command fail, with the reason on standard error.
-func (c *call) printJob(k *connection, s jobStatus) error {
-	if k.output == "json" {
+func (c *call) printJob(output string, s jobStatus) error {
+	if output == "json" {
 		if err := printJSON(c.Out, s.raw); err != nil {
 			return err
 		}
@@ -233,56 +220,46 @@ var settingNames = []struct{ key, help string }{
 }
 
 func maintenanceSet(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	k := c.tableFlags(fs)
 	change := map[string]any{}
-	for _, s := range settingNames {
-		fs.Func(s.key, s.help, func(value string) error { change[s.key] = value; return nil })
-	}
 	var unset stringList
-	fs.Var(&unset, "unset", "take this `setting` away again; may be given several times")
-	args, err := c.parse(fs, 1, 1)
-	if err != nil {
-		return err
-	}
-	for _, key := range unset {
-		change[strings.TrimPrefix(key, maintenance.PropertyPrefix)] = nil
-	}
-	if len(change) == 0 {
-		return wrongUsage("nothing to set: give --enabled, --strategy or another setting")
-	}
-	a, path, err := c.beginTable(ctx, k, args[0])
-	if err != nil {
-		return err
-	}
-	var answer json.RawMessage
-	if err := a.do(ctx, http.MethodPut, path, map[string]any{"settings": change}, &answer); err != nil {
-		return err
-	}
-	return c.printMaintenance(k.connection, answer)
+	return c.tableMaintenance(ctx, http.MethodPut, map[string]any{"settings": change}, func(k *connection, fs *flag.FlagSet) {
+		for _, s := range settingNames {
+			fs.Func(s.key, s.help, func(value string) error { change[s.key] = value; return nil })
+		}
+		fs.Var(&unset, "unset", "take this `setting` away again; may be given several times")
+		k.check(func([]string) error {
+			for _, key := range unset {
+				change[strings.TrimPrefix(key, maintenance.PropertyPrefix)] = nil
+			}
+			if len(change) == 0 {
+				return wrongUsage("nothing to set: give --enabled, --strategy or another setting")
+			}
+			return nil
+		})
+	})
 }
 
 func maintenanceShow(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	k := c.tableFlags(fs)
-	args, err := c.parse(fs, 1, 1)
-	if err != nil {
-		return err
-	}
-	a, path, err := c.beginTable(ctx, k, args[0])
+	return c.tableMaintenance(ctx, http.MethodGet, nil)
+}
+
+// tableMaintenance makes a request to a table's maintenance, with the body as it is once flags are read, and shows the
+// answer.
+func (c *call) tableMaintenance(ctx context.Context, method string, body any, more ...verbFlags) error {
+	s, path, err := c.beginTable(ctx, more...)
 	if err != nil {
 		return err
 	}
 	var answer json.RawMessage
-	if err := a.do(ctx, http.MethodGet, path, nil, &answer); err != nil {
+	if err := s.do(ctx, method, path, body, &answer); err != nil {
 		return err
 	}
-	return c.printMaintenance(k.connection, answer)
+	return c.printMaintenance(s.output, answer)
 }
 
 // printMaintenance shows settings in force with their sources, what the last look found, and the last jobs.
-func (c *call) printMaintenance(k *connection, answer json.RawMessage) error {
-	if k.output == "json" {
+func (c *call) printMaintenance(output string, answer json.RawMessage) error {
+	if output == "json" {
 		return printJSON(c.Out, answer)
 	}
 	var shown maintenanceStatus

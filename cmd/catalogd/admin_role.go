@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net/http"
 )
@@ -36,7 +37,7 @@ func rolePath(warehouse string) []string {
 
 func roleCreate(ctx context.Context, c *call) error {
 	props := pairsFlag{}
-	s, err := c.begin(ctx, 1, (*connection).roleWarehouseFlag, props.propertyFlag)
+	s, err := c.begin(ctx, 1, (*connection).roleWarehouse, props.propertyFlag)
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func roleCreate(ctx context.Context, c *call) error {
 }
 
 func roleList(ctx context.Context, c *call) error {
-	s, err := c.begin(ctx, 0, (*connection).roleWarehouseFlag)
+	s, err := c.begin(ctx, 0, (*connection).roleWarehouse)
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func roleList(ctx context.Context, c *call) error {
 }
 
 func roleShow(ctx context.Context, c *call) error {
-	s, err := c.begin(ctx, 1, (*connection).roleWarehouseFlag)
+	s, err := c.begin(ctx, 1, (*connection).roleWarehouse)
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func (c *call) printRole(ctx context.Context, s *session) error {
 }
 
 func roleDelete(ctx context.Context, c *call) error {
-	return c.deleteOne(ctx, "role", func(s *session) []string { return append(rolePath(s.warehouse), s.args[0]) }, (*connection).roleWarehouseFlag)
+	return c.deleteOne(ctx, "role", func(s *session) []string { return append(rolePath(s.warehouse), s.args[0]) }, (*connection).roleWarehouse)
 }
 
 func roleAssign(ctx context.Context, c *call) error { return c.changeMember(ctx, true) }
@@ -104,41 +105,37 @@ func roleAssign(ctx context.Context, c *call) error { return c.changeMember(ctx,
 func roleRevoke(ctx context.Context, c *call) error { return c.changeMember(ctx, false) }
 
 func (c *call) changeMember(ctx context.Context, assign bool) error {
-	fs := c.newFlags()
-	k := c.connectionFlags(fs)
-	k.roleWarehouseFlag(fs)
-	principal := fs.String("principal", "", "`name` of the principal (for a principal role)")
-	holder := fs.String("principal-role", "", "`name` of the principal role (for a warehouse's role, with -w)")
-	args, err := c.parse(fs, 1, 1)
-	if err != nil {
-		return err
-	}
-	role := args[0]
+	var principal, holder, wrapper, who string
 	var path []string
-	wrapper, who := "principalRole", *principal
-	switch {
-	case k.warehouse == "" && *principal != "" && *holder == "":
-		path = []string{"principals", *principal, "principal-roles"}
-	case k.warehouse != "" && *holder != "" && *principal == "":
-		path, wrapper, who = []string{"principal-roles", *holder, "catalog-roles", k.warehouse}, "catalogRole", *holder
-	default:
-		return wrongUsage("give --principal NAME for a principal role, or -w WAREHOUSE and --principal-role NAME for a warehouse's role")
-	}
-	a, err := c.connect(ctx, k)
+	s, err := c.begin(ctx, 1, (*connection).roleWarehouse, func(k *connection, fs *flag.FlagSet) {
+		fs.StringVar(&principal, "principal", "", "`name` of the principal (for a principal role)")
+		fs.StringVar(&holder, "principal-role", "", "`name` of the principal role (for a warehouse's role, with -w)")
+		k.check(func([]string) error {
+			switch {
+			case k.warehouse == "" && principal != "" && holder == "":
+				path, wrapper, who = []string{"principals", principal, "principal-roles"}, "principalRole", principal
+			case k.warehouse != "" && holder != "" && principal == "":
+				path, wrapper, who = []string{"principal-roles", holder, "catalog-roles", k.warehouse}, "catalogRole", holder
+			default:
+				return wrongUsage("give --principal NAME for a principal role, or -w WAREHOUSE and --principal-role NAME for a warehouse's role")
+			}
+			return nil
+		})
+	})
 	if err != nil {
 		return err
 	}
-	state := "revoked"
+	role, state := s.args[0], "revoked"
 	if assign {
 		state = "assigned"
-		err = a.do(ctx, http.MethodPut, path, map[string]any{wrapper: roleBody{Name: role}}, nil)
+		err = s.do(ctx, http.MethodPut, path, map[string]any{wrapper: roleBody{Name: role}}, nil)
 	} else {
-		err = a.do(ctx, http.MethodDelete, append(path, role), nil, nil)
+		err = s.do(ctx, http.MethodDelete, append(path, role), nil, nil)
 	}
 	if err != nil {
 		return err
 	}
-	if k.output == "json" {
+	if s.output == "json" {
 		return printJSON(c.Out, map[string]string{"role": role, "holder": who, "state": state})
 	}
 	fmt.Fprintf(c.Out, "%s role %s: %s\n", state, role, who)

@@ -27,7 +27,7 @@ type secretRequest struct {
 }
 
 // newSecret asks for a new secret and shows it, or writes it to a file. more adds flags of the verb's own.
-func (c *call) newSecret(ctx context.Context, request func(name string) secretRequest, more ...func(*connection, *flag.FlagSet)) error {
+func (c *call) newSecret(ctx context.Context, request func(name string) secretRequest, more ...verbFlags) error {
 	var path string
 	s, err := c.begin(ctx, 1, append(more, func(_ *connection, fs *flag.FlagSet) {
 		fs.StringVar(&path, "write-credential", "", "`file` that ID:SECRET is written to, mode 0600, instead of being shown")

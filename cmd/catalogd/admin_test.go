@@ -69,10 +69,10 @@ func TestMaintenanceJSON_KeepsLongIDs(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"job_id":"j","state":"succeeded","snapshot_id":`+id+`}`), &s); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.printJob(&connection{output: "json"}, s); err != nil {
+	if err := c.printJob("json", s); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.printMaintenance(&connection{output: "json"}, json.RawMessage(`{"head":`+id+`}`)); err != nil {
+	if err := c.printMaintenance("json", json.RawMessage(`{"head":`+id+`}`)); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Count(out.String(), id) != 2 {
@@ -217,7 +217,7 @@ func TestWaitForJob_OutlivesTokenAndServer(t *testing.T) {
 			t.Errorf("progress lacks %q: %s", want, errs.String())
 		}
 	}
-	if err := c.printJob(&connection{output: "json"}, status); err != nil || !strings.Contains(out.String(), `"later": "kept"`) {
+	if err := c.printJob("json", status); err != nil || !strings.Contains(out.String(), `"later": "kept"`) {
 		t.Errorf("fields of a newer server are lost (%v): %s", err, out.String())
 	}
 	asked, answers = 0, answers[:0]
@@ -236,7 +236,7 @@ func TestPrintJob_RefusedAndFailedEndWithOne(t *testing.T) {
 		var errs strings.Builder
 		c := &call{Out: &strings.Builder{}, Err: &errs, Name: "catalogd maintenance run"}
 		status := jobStatus{State: maintenance.State(state), Reason: maintenance.Reason{Code: "code", Message: "column a is a list"}}
-		if err := c.printJob(&connection{output: "table"}, status); !errors.Is(err, want) {
+		if err := c.printJob("table", status); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", state, err, want)
 		}
 		if (want != nil) != strings.Contains(errs.String(), "column a is a list") {

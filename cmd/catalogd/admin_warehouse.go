@@ -34,47 +34,43 @@ var warehouseVerbs = []*command{
 }
 
 func warehouseCreate(ctx context.Context, c *call) error {
-	fs := c.newFlags()
-	k := c.connectionFlags(fs)
-	location := fs.String("location", "", "base `url` of new tables: s3://bucket/path or file:///path")
-	storage := fs.String("storage-config", "", "`file` with Polaris' storageConfigInfo as JSON (default: made from --location)")
+	var location, storage string
 	var allowed stringList
-	fs.Var(&allowed, "allowed-location", "further `url` that tables may use; may be given several times")
+	var ifMissing bool
+	var info map[string]any
 	props := pairsFlag{}
-	props.propertyFlag(k, fs)
-	ifMissing := fs.Bool("if-missing", false, "a warehouse of that name is no failure; it is left as it is")
-	args, err := c.parse(fs, 1, 1)
+	s, err := c.begin(ctx, 1, props.propertyFlag, func(k *connection, fs *flag.FlagSet) {
+		fs.StringVar(&location, "location", "", "base `url` of new tables: s3://bucket/path or file:///path")
+		fs.StringVar(&storage, "storage-config", "", "`file` with Polaris' storageConfigInfo as JSON (default: made from --location)")
+		fs.Var(&allowed, "allowed-location", "further `url` that tables may use; may be given several times")
+		fs.BoolVar(&ifMissing, "if-missing", false, "a warehouse of that name is no failure; it is left as it is")
+		k.check(func([]string) (err error) {
+			if location == "" {
+				return wrongUsage("--location is missing")
+			}
+			info, err = storageInfo(storage, location, allowed)
+			return err
+		})
+	})
 	if err != nil {
 		return err
 	}
-	if *location == "" {
-		return wrongUsage("--location is missing")
-	}
-	info, err := storageInfo(*storage, *location, allowed)
-	if err != nil {
-		return err
-	}
-	all := map[string]string{baseLocationProperty: *location}
-	maps.Copy(all, props)
-	a, err := c.connect(ctx, k)
-	if err != nil {
-		return err
-	}
-	made := &session{admin: a, output: k.output, args: args}
-	if *ifMissing {
-		if err := a.do(ctx, http.MethodGet, []string{"catalogs", args[0]}, nil, nil); !isRefusal(err, http.StatusNotFound) {
+	if ifMissing {
+		if err := s.do(ctx, http.MethodGet, []string{"catalogs", s.args[0]}, nil, nil); !isRefusal(err, http.StatusNotFound) {
 			if err != nil {
 				return err
 			}
-			return c.printWarehouse(ctx, made)
+			return c.printWarehouse(ctx, s)
 		}
 	}
-	body := map[string]any{"catalog": warehouseBody{Type: "INTERNAL", Name: args[0], Properties: all, Storage: info}}
-	err = a.do(ctx, http.MethodPost, []string{"catalogs"}, body, nil)
-	if err != nil && !(*ifMissing && isRefusal(err, http.StatusConflict)) {
+	all := map[string]string{baseLocationProperty: location}
+	maps.Copy(all, props)
+	body := map[string]any{"catalog": warehouseBody{Type: "INTERNAL", Name: s.args[0], Properties: all, Storage: info}}
+	err = s.do(ctx, http.MethodPost, []string{"catalogs"}, body, nil)
+	if err != nil && !(ifMissing && isRefusal(err, http.StatusConflict)) {
 		return err
 	}
-	return c.printWarehouse(ctx, made)
+	return c.printWarehouse(ctx, s)
 }
 
 // storageInfo reads a storageConfigInfo or makes the smallest one for a location.
@@ -218,7 +214,7 @@ func warehouseDelete(ctx context.Context, c *call) error {
 
 // deleteOne is the delete verb of things that a path names. more adds flags of the verb's own.
 func (c *call) deleteOne(
-	ctx context.Context, kind string, path func(*session) []string, more ...func(*connection, *flag.FlagSet),
+	ctx context.Context, kind string, path func(*session) []string, more ...verbFlags,
 ) error {
 	s, err := c.begin(ctx, 1, more...)
 	if err != nil {
