@@ -14,7 +14,7 @@ import (
 	"catalogd/catalog"
 )
 
-const tableBody = `{"name":"t","schema":{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":false,"type":"long"}]}}`
+var tableBody = plainTable("t", "")
 
 // furnished makes a warehouse lake with namespace a, table a.t and view a.v.
 func (o *office) furnished() *person {

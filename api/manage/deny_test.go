@@ -10,16 +10,8 @@ import (
 // Everybody without rights is refused, whatever he asks for, and nothing is written but the refusals.
 func TestField_C153_DenyAll(t *testing.T) {
 	o := newOffice(t)
-	o.open("lake")
+	o.oneTable()
 	o.hire("etl", "engineers")
-	root := o.admin()
-	if r := root.catalogCall(post, "/lake/namespaces", `{"namespace":["a"]}`); r.status != 200 {
-		t.Fatal(r.body)
-	}
-	table := `{"name":"t","schema":{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":false,"type":"long"}]}}`
-	if r := root.catalogCall(post, "/lake/namespaces/a/tables", table); r.status != 200 {
-		t.Fatal(r.body)
-	}
 	nobody := o.login(o.hire("nobody", "nobodies"), "")
 	narrowed := o.login(o.root, "") // root without its role
 	narrowed.token = o.login(o.hire("halfadmin", "service_admin", "clerks"), "PRINCIPAL_ROLE:clerks").token

@@ -28,21 +28,27 @@ func (o *office) oneTable() {
 	if r := root.catalogCall(post, "/lake/namespaces", `{"namespace":["a"]}`); r.status != 200 {
 		o.t.Fatal(r.body)
 	}
-	table := `{"name":"t","schema":{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":false,"type":"long"}]}}`
-	if r := root.catalogCall(post, "/lake/namespaces/a/tables", table); r.status != 200 {
+	if r := root.catalogCall(post, "/lake/namespaces/a/tables", tableBody); r.status != 200 {
 		o.t.Fatal(r.body)
 	}
+}
+
+// onePurge is oneTable with the table purged: one job waits. It gives the administrator.
+func (o *office) onePurge() *person {
+	o.t.Helper()
+	o.oneTable()
+	root := o.admin()
+	if r := root.catalogCall(del, "/lake/namespaces/a/tables/t?purgeRequested=true", ""); r.status != 204 {
+		o.t.Fatal(r.body)
+	}
+	return root
 }
 
 // A failed purge is listed, shown and begun again by who may drop and write the tables of its namespace, and by nobody
 // else; the second call changes nothing, and one event says who did it.
 func TestJobs_AFailedPurgeIsBegunAgain(t *testing.T) {
 	o := newOffice(t)
-	o.oneTable()
-	root := o.admin()
-	if r := root.catalogCall(del, "/lake/namespaces/a/tables/t?purgeRequested=true", ""); r.status != 204 {
-		t.Fatal(r.body)
-	}
+	o.onePurge()
 	o.change(`UPDATE catalogd.jobs SET state = 'failed', attempts = 8, reason_code = 'error', reason = 'access denied', finished_at = now(), started_at = now()`)
 	credential := o.hire("clerk", "clerks")
 	clerk := o.login(credential, "")
@@ -130,11 +136,7 @@ func TestJobs_AFailedCompactionIsBegunAgain(t *testing.T) {
 // A warehouse that was made anew under a name has nothing to do with the jobs of the one before.
 func TestJobs_OfAWarehouseOfThatNameBefore(t *testing.T) {
 	o := newOffice(t)
-	o.oneTable()
-	root := o.admin()
-	if r := root.catalogCall(del, "/lake/namespaces/a/tables/t?purgeRequested=true", ""); r.status != 204 {
-		t.Fatal(r.body)
-	}
+	root := o.onePurge()
 	o.change(`UPDATE catalogd.jobs SET state = 'failed'`)
 	id := root.want(200, get, "/catalogs/lake/maintenance/jobs", "").body
 	_, id, _ = strings.Cut(id, `"job_id":"`)

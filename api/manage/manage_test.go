@@ -113,8 +113,7 @@ func TestWarehouse_ItsCreatorMayUseIt(t *testing.T) {
 	if r := root.catalogCall(post, "/lake/namespaces", `{"namespace":["a"]}`); r.status != 200 {
 		t.Errorf("%d %s", r.status, r.body)
 	}
-	table := `{"name":"t","schema":{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":false,"type":"long"}]}}`
-	if r := root.catalogCall(post, "/lake/namespaces/a/tables", table); r.status != 200 {
+	if r := root.catalogCall(post, "/lake/namespaces/a/tables", tableBody); r.status != 200 {
 		t.Errorf("%d %s", r.status, r.body)
 	}
 	r := root.want(200, get, "/catalogs/lake/catalog-roles/catalog_admin/grants", "")
@@ -141,14 +140,9 @@ func TestGrants_OnViews(t *testing.T) {
 			t.Errorf("%s %s: %d %s, want %d", method, path, r.status, r.body, status)
 		}
 	}
-	view := func(name string) string {
-		return `{"name":` + quote(name) + `,"schema":{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":false,"type":"long"}]},` +
-			`"view-version":{"version-id":1,"schema-id":0,"timestamp-ms":1,"summary":{},"default-namespace":["a"],` +
-			`"representations":[{"type":"sql","sql":"SELECT 1 AS id","dialect":"spark"}]},"properties":{}}`
-	}
 	do(200, root, post, "/lake/namespaces", `{"namespace":["a"]}`)
-	do(200, root, post, "/lake/namespaces/a/views", view("v"))
-	do(200, root, post, "/lake/namespaces/a/views", view("w"))
+	do(200, root, post, "/lake/namespaces/a/views", viewText("v"))
+	do(200, root, post, "/lake/namespaces/a/views", viewText("w"))
 	do(403, member, get, "/lake/namespaces/a/views/v", "")
 	const grants = "/catalogs/lake/catalog-roles/readers/grants"
 	const grant = `{"grant":{"type":"view","namespace":["a"],"viewName":"v","privilege":"VIEW_READ_PROPERTIES"}}`

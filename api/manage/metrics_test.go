@@ -19,8 +19,7 @@ func TestMetrics_AreListedNewestFirst(t *testing.T) {
 	}
 	must(root.catalogCall(post, "/lake/namespaces", `{"namespace":["a"]}`), 200)
 	must(root.catalogCall(post, "/lake/namespaces", `{"namespace":["a","b"]}`), 200)
-	table := `{"name":"t","schema":{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":false,"type":"long"}]}}`
-	must(root.catalogCall(post, "/lake/namespaces/a%1Fb/tables", table), 200)
+	must(root.catalogCall(post, "/lake/namespaces/a%1Fb/tables", tableBody), 200)
 	for i := range 5 {
 		kind := "scan-report"
 		if i == 3 {

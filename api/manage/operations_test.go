@@ -19,7 +19,7 @@ import (
 var operationBodies = map[string]string{
 	"create-namespace":   `{"namespace":["NS-new"]}`,
 	"update-namespace":   `{"updates":{"k":"v"}}`,
-	"create-table":       strings.Replace(tableBody, `"t"`, `"u"`, 1),
+	"create-table":       plainTable("u", ""),
 	"commit-table":       `{"requirements":[],"updates":[{"action":"set-properties","updates":{"k":"v"}}]}`,
 	"commit-transaction": `{"table-changes":[{"identifier":{"namespace":["NS"],"name":"t"},"requirements":[],"updates":[{"action":"set-properties","updates":{"k":"v"}}]}]}`,
 	"register-table":     `{"name":"again","metadata-location":"LOST"}`,
@@ -115,7 +115,7 @@ func (s *trial) compose() {
 
 // lost gives the metadata file of something that was dropped, to be registered.
 func (s *trial) lost() string {
-	kind, body := "tables", strings.Replace(tableBody, `"t"`, `"lost"`, 1)
+	kind, body := "tables", plainTable("lost", "")
 	switch s.e.Operation {
 	case "register-view":
 		kind, body = "views", viewText("lost")
