@@ -102,7 +102,7 @@ func carryOut[D metadataText](ctx context.Context, s *Service, fence Fence, plan
 		}
 		work := []pending{*p.work}
 		if err := s.writeAndMove(ctx, p.warehouse, work, fence); err != nil {
-			return err
+			return s.unlessMadeMeanwhile(ctx, p.warehouse, work, err)
 		}
 		p.record = work[0].change.Record
 		return nil
@@ -165,7 +165,7 @@ func (s *Service) planCommit(ctx context.Context, c Caller, warehouse string, id
 		return stands, s.repeated(base, r)
 	}
 	if err := commit.Check(base, r); err != nil {
-		return plan[*commit.Document]{}, err
+		return plan[*commit.Document]{}, s.unlessElsewhere(ctx, res, r, err)
 	}
 	next, changed, err := commit.Apply(base, r, commit.Stamp{Now: s.Now(), MetadataLocation: record.MetadataLocation})
 	if err != nil {
@@ -186,43 +186,6 @@ func (s *Service) planCommit(ctx context.Context, c Caller, warehouse string, id
 	stands.work.change.Outdated = outdated(base, next)
 	stands.document = next
 	return stands, nil
-}
-
-// unlessHeld is the refusal of a commit for want of rights, but for the repeat of one that landed while they were there: a
-// clean refusal would make its client delete files of the table. Who knows the snapshot's files has brought them.
-func (s *Service) unlessHeld(ctx context.Context, res Resolution, r commit.Request, refused error) error {
-	if !fault.Is(refused, fault.Forbidden) || res.Table == nil || !r.AddsSnapshots() {
-		return refused
-	}
-	base, err := s.document(ctx, *res.Warehouse, *res.Table)
-	if err != nil || !commit.Held(base, r) {
-		return refused
-	}
-	return landedBefore(refused)
-}
-
-// landedBefore is a refusal that must not read as one.
-func landedBefore(refused error) error {
-	return fault.Wrap(fault.CommitUnknown, refused, "the commit landed before, and now you may not see what it made: nothing was changed or deleted; %s",
-		fault.Message(refused))
-}
-
-// repeated judges a commit whose snapshots are all in the table. Nil: it has landed whole, and its repeat is answered as
-// the table stands. Else nobody can tell a repeat whose other changes were changed again from a request that is new:
-// the answer is "unknown", which neither acknowledges what is not there nor makes the client delete live files.
-func (s *Service) repeated(base *commit.Document, r commit.Request) error {
-	rest := r.Rest()
-	if err := commit.Check(base, rest); err != nil {
-		return err
-	}
-	if commit.Landed(base, r) || !r.AddsSnapshots() {
-		_, changed, err := commit.Apply(base, rest, commit.Stamp{Now: s.Now()})
-		if err == nil && !changed {
-			return nil
-		}
-	}
-	return fault.New(fault.CommitUnknown, "the snapshots of this commit are in the table already, but the rest of it is not, "+
-		"or has been changed since: load the table to see; nothing was changed or deleted")
 }
 
 // swap is the work of moving a table's or a view's pointer to its next metadata.

@@ -223,6 +223,10 @@ func (s *Service) planCreate(ctx context.Context, c Caller, warehouse string, id
 	if err != nil {
 		return plan[*commit.Document]{}, err
 	}
+	if staged == nil && s.heldElsewhere(ctx, res, r) {
+		return plan[*commit.Document]{}, fault.New(fault.CommitUnknown, "the table was created before, and has another name now, or was dropped: "+
+			"nothing was changed or deleted")
+	}
 	if assigned == uuid.Nil {
 		assigned = uuid.New()
 	}
@@ -260,9 +264,9 @@ func (s *Service) planCreate(ctx context.Context, c Caller, warehouse string, id
 // landedCreate answers the repeat of a create that has landed: same uuid, and everything that it brought is there.
 func (s *Service) landedCreate(ctx context.Context, c Caller, res Resolution, r commit.Request, refused error) (plan[*commit.Document], error) {
 	if !fault.Is(refused, fault.AlreadyExists) || res.View != nil {
-		return plan[*commit.Document]{}, refused
+		return plan[*commit.Document]{}, s.unlessElsewhere(ctx, res, r, refused)
 	}
-	exists := fault.New(fault.AlreadyExists, "Requirement failed: table already exists")
+	exists := s.unlessElsewhere(ctx, res, r, fault.New(fault.AlreadyExists, "Requirement failed: table already exists"))
 	if res.Table == nil || !strings.EqualFold(r.AssignedUUID(), res.Table.UUID.String()) {
 		return plan[*commit.Document]{}, exists
 	}

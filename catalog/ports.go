@@ -167,6 +167,9 @@ type TableStore interface {
 	StageTable(ctx context.Context, s StagedTable) error
 	// FindStagedTables gives the live staged creates of a name, newest first.
 	FindStagedTables(ctx context.Context, warehouseID uuid.UUID, ident Identifier) ([]StagedTable, error)
+	// FindTableByFile gives the table of a warehouse that owns the place of a file, present or former, whatever its name is
+	// now; also a dropped one whose files are there. It has no namespace's id. nil when there is none.
+	FindTableByFile(ctx context.Context, warehouseID uuid.UUID, file string) (*TableRecord, error)
 }
 
 // PointerChange is one table's or view's part of a commit: a swap when Old is set, a creation when it is "".

@@ -12,6 +12,7 @@ import (
 	"catalogd/catalog"
 	"catalogd/catalog/commit"
 	"catalogd/internal/fault"
+	"catalogd/vending"
 )
 
 // A commit whose snapshot is in the table but whose other changes are not was never applied whole: it is neither
@@ -165,4 +166,109 @@ func TestCommit_RepeatOfAnExpiredSnapshotIsUnknown(t *testing.T) {
 	}
 	wantKind(t, b.commitAs(system, "t", first), fault.CommitUnknown)
 	wantKind(t, b.commitAs(system, "t", b.appendTo(table, 9)), fault.CommitConflict)
+}
+
+// Nor is it one after the table got another name, after another table got its name, or after it was dropped.
+func TestCommit_RepeatAfterARenameIsUnknown(t *testing.T) {
+	b := newBench(t)
+	table := b.mustCreate("t")
+	landed := b.appendTo(table, 7)
+	landed.Requirements = append(landed.Requirements,
+		b.decode(fmt.Sprintf(`{"requirements":[{"type":"assert-table-uuid","uuid":%q}],"updates":[]}`, table.Document.UUID())).Requirements...)
+	if err := b.commitAs(system, "t", landed); err != nil {
+		t.Fatal(err)
+	}
+	again := func(when string) {
+		t.Helper()
+		for _, err := range []error{
+			b.commitAs(system, "t", landed),
+			b.transact(catalog.TableChange{Ident: id("t"), Change: landed}, b.change("t2", `{"requirements":[],"updates":[]}`)),
+		} {
+			if !fault.Is(err, fault.CommitUnknown) {
+				t.Errorf("%s: %v", when, err)
+			}
+		}
+	}
+	b.mustCreate("t2")
+	if err := b.RenameTable(ctx, system, catalog.RenameTableRequest{Warehouse: "w", From: id("t"), To: id("u")}); err != nil {
+		t.Fatal(err)
+	}
+	again("renamed")
+	wantKind(t, b.commitAs(system, "t", b.appendTo(table, 8)), fault.NoSuchTable)
+	b.mustCreate("t")
+	again("another one has the name")
+	if err := b.DropTable(ctx, system, catalog.DropTableRequest{Warehouse: "w", Ident: id("u")}); err != nil {
+		t.Fatal(err)
+	}
+	again("dropped")
+	wantKind(t, b.commitAs(system, "u", b.appendTo(table, 8)), fault.NoSuchTable)
+}
+
+// A table that a create transaction made is not refused cleanly either when it has another name by the time of the repeat.
+func TestCommit_RepeatedCreateAfterARename(t *testing.T) {
+	b := newBench(t)
+	const made = "33333333-3333-4333-8333-333333333333"
+	create := b.decode(createCommit(made, fmt.Sprintf(`,{"action":"add-snapshot","snapshot":{"snapshot-id":5,"sequence-number":1,"timestamp-ms":%d,
+		"manifest-list":"s3://bucket/w/%s/metadata/5.avro","schema-id":0,"summary":{"operation":"append"}}},
+		{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":5}`, b.began.UnixMilli(), made)))
+	for range 2 {
+		if err := b.commitAs(system, "t", create); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.RenameTable(ctx, system, catalog.RenameTableRequest{Warehouse: "w", From: id("t"), To: id("u")}); err != nil {
+		t.Fatal(err)
+	}
+	wantKind(t, b.commitAs(system, "t", create), fault.CommitUnknown)
+	b.mustCreate("t")
+	wantKind(t, b.commitAs(system, "t", create), fault.CommitUnknown)
+}
+
+// slowFiles are metadata files before each of which something else happens.
+type slowFiles struct {
+	catalog.MetadataIO
+	meanwhile func()
+}
+
+func (f slowFiles) WriteMetadata(ctx context.Context, at vending.FilePlace, body []byte) error {
+	f.meanwhile()
+	return f.MetadataIO.WriteMetadata(ctx, at, body)
+}
+
+// The client sent the commit of its create transaction again, to another server, before the first one had ended: the one
+// that comes second is the repeat of the other, and no clean refusal.
+func TestCommit_CreateUnderWayTwice(t *testing.T) {
+	const made = "33333333-3333-4333-8333-333333333333"
+	for _, alone := range []bool{true, false} {
+		for location, set := range map[string]string{
+			"s3://bucket/w/" + made: "", "s3://bucket/w/chosen": `,{"action":"set-location","location":"s3://bucket/w/chosen"}`,
+		} {
+			b := newBench(t)
+			create := b.decode(createCommit(made, set+fmt.Sprintf(`,{"action":"add-snapshot","snapshot":{"snapshot-id":5,"sequence-number":1,
+				"timestamp-ms":%d,"manifest-list":"%s/metadata/5.avro","schema-id":0,"summary":{"operation":"append"}}},
+				{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":5}`, b.began.UnixMilli(), location)))
+			commit := func(s *catalog.Service) error {
+				if !alone {
+					return s.CommitTransaction(ctx, system, "w", []catalog.TableChange{{Ident: id("t"), Change: create}})
+				}
+				_, err := s.CommitTable(ctx, system, catalog.CommitTableRequest{Warehouse: "w", Ident: id("t"), Change: create})
+				return err
+			}
+			other, meanwhile := b.start(), 0
+			b.Metadata = slowFiles{b.files, func() {
+				if meanwhile++; meanwhile > 1 {
+					return
+				}
+				if err := commit(other); err != nil {
+					t.Fatal(err)
+				}
+			}}
+			if err := commit(b.Service); err != nil {
+				t.Errorf("at %s, alone %t: %v", location, alone, err)
+			}
+			if snapshots, files := b.load("t").Document.SnapshotCount(), len(b.files.Files()); snapshots != 1 || files != 1 {
+				t.Errorf("%d snapshots, %d metadata files", snapshots, files)
+			}
+		}
+	}
 }

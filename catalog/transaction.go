@@ -52,7 +52,10 @@ func (s *Service) commitTransaction(ctx context.Context, c Caller, warehouse str
 			left = &Outcome{}
 			return nil
 		}
-		return s.writeAndMove(ctx, w, work, Fence{})
+		if err := s.writeAndMove(ctx, w, work, Fence{}); err != nil {
+			return s.unlessMadeMeanwhile(ctx, w, work, err)
+		}
+		return nil
 	})
 	return left, err
 }
@@ -126,11 +129,15 @@ func (s *Service) heldNow(ctx context.Context, c Caller, warehouse string, ch Ta
 		return false
 	}
 	res, err := s.resolve(ctx, c, Lookup{Warehouse: warehouse, Namespace: ch.Ident.Namespace, Table: ch.Ident.Name})
-	if err != nil || res.Table == nil {
+	if err != nil {
 		return false
 	}
-	base, err := s.document(ctx, *res.Warehouse, *res.Table)
-	return err == nil && commit.Held(base, ch.Change)
+	if res.Table != nil {
+		if base, err := s.document(ctx, *res.Warehouse, *res.Table); err == nil && commit.Held(base, ch.Change) {
+			return true
+		}
+	}
+	return s.heldElsewhere(ctx, res, ch.Change)
 }
 
 // landedPart is nil when a part of a transaction that came again has nothing left to do.

@@ -11,6 +11,38 @@ import (
 )
 
 var tablePromises = []promise{
+	{"FoundByTheirFiles", func(b *bench) {
+		a, other := b.namespace("a"), b.namespace("other")
+		move := b.moved(b.newTable(a, "t", "s3://bucket/x/t"), "s3://bucket/y/t")
+		lone := b.table(a, "lone")
+		find := func(file, want string) {
+			b.Helper()
+			found, err := b.store.FindTableByFile(b.Context(), b.warehouse.ID, file)
+			b.must(err)
+			got := ""
+			if found != nil {
+				got = found.Ident.String() + " " + found.MetadataLocation
+			}
+			if got != want {
+				b.Errorf("at %s: %q, want %q", file, got, want)
+			}
+		}
+		now := " " + move.Record.MetadataLocation
+		b.must(b.rename(move.Record, other, "u"))
+		for _, file := range []string{"s3://bucket/x/t/metadata/1.avro", "s3a://bucket/y/t/1.avro", "s3://bucket/Y/t/deep/er/1.avro"} {
+			find(file, "other.u"+now)
+		}
+		for _, file := range []string{"", "/", "s3://bucket/x/t", "s3://bucket/x/t1/1.avro", "s3://bucket/x/1.avro", "s3://bucket/x/\x00/\xff/1"} {
+			find(file, "")
+		}
+		find(lone.Location+"/metadata/1.avro", "a.lone "+lone.MetadataLocation)
+		moved := move.Record
+		moved.Ident = catalog.Identifier{Namespace: other.Levels, Name: "u"}
+		b.drop(moved)
+		find("s3://bucket/y/t/1.avro", "other.u"+now)
+		b.warehouse = b.addWarehouse("another", "s3://bucket/another")
+		find("s3://bucket/y/t/1.avro", "")
+	}},
 	{"ListGivesTablesAndNoViewsByName", func(b *bench) {
 		a, other := b.namespace("a"), b.namespace("other")
 		for _, name := range []string{"t2", "T0", "t10", "t1"} {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -129,4 +130,27 @@ func (s *Store) FindStagedTables(ctx context.Context, warehouseID uuid.UUID, ide
 		out = append(out, t.StagedTable)
 	}
 	return out, err
+}
+
+// FindTableByFile gives the table that owns the place of a file.
+func (s *Store) FindTableByFile(ctx context.Context, warehouseID uuid.UUID, file string) (*catalog.TableRecord, error) {
+	var found *catalog.TableRecord
+	err := s.tx(ctx, "FindTableByFile", func(st *state) error {
+		for key, l := range st.locations {
+			if l.warehouse != warehouseID || !strings.HasPrefix(vending.Key(file), key) || vending.Key(file) == key {
+				continue
+			}
+			row, ok := st.tables[l.owner]
+			if d, dropped := st.dropped[l.owner]; dropped && !d.gone {
+				row, ok = d.tableRow, true
+			}
+			if ok && row.Kind == catalog.KindTable {
+				r := row.TableRecord
+				r.NamespaceID, r.FormatVersion, r.Version = uuid.Nil, 0, 0
+				found = &r
+			}
+		}
+		return nil
+	})
+	return found, err
 }
