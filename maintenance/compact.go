@@ -257,6 +257,7 @@ func (c *compaction) rewriteGroup(ctx context.Context, r *replacement, w layout.
 	for _, col := range c.plan.Target.Columns {
 		job.Columns = append(job.Columns, col.FieldID)
 	}
+	job.InPartition = valuesOf(r.old[0].partition, c.facts.Spec)
 	for _, d := range r.old {
 		job.Inputs = append(job.Inputs, layout.Input{
 			Path: d.path, Size: d.size, FirstRowID: d.firstRowID, DataSequenceNumber: d.sequence,
@@ -280,6 +281,17 @@ func (c *compaction) rewriteGroup(ctx context.Context, r *replacement, w layout.
 		r.added = append(r.added, d)
 	}
 	return nil
+}
+
+// valuesOf gives the ids of the fields whose values a partition's tuple has as they are, nulls left out.
+func valuesOf(values map[int]any, spec iceberg.PartitionSpec) []int {
+	var ids []int
+	for _, f := range spec.Fields() {
+		if _, plain := f.Transform.(iceberg.IdentityTransform); plain && values[f.FieldID] != nil {
+			ids = append(ids, f.SourceIDs...)
+		}
+	}
+	return ids
 }
 
 // verify holds a rewrite's books: rows by the manifest, read, written and recorded are one number, and the checksums

@@ -1,13 +1,16 @@
 package maintenance_test
 
 import (
+	"context"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/apache/iceberg-go/table"
 
 	"catalogd/maintenance"
+	"catalogd/maintenance/layout"
 )
 
 // The main case: appends in time order become clustered files, partition by partition, and no row changes.
@@ -73,4 +76,23 @@ func TestCompaction_DryRun(t *testing.T) {
 	if tt.load().CurrentSnapshot().SnapshotID != head {
 		t.Error("a dry run changed the table")
 	}
+}
+
+// A file may leave out a column of which its partition has the value, so the rewrite is told which columns these are.
+func TestCompaction_NamesWhatThePartitionHas(t *testing.T) {
+	b := newBench(t)
+	tt, want := crashTable(b, 0)
+	part, _ := tt.load().Schema().FindFieldByName("part")
+	var told [][]int
+	job := tt.run(b.worker(func(c *maintenance.Config) {
+		c.Cluster = func(ctx context.Context, j layout.Job) (layout.Result, error) {
+			told = append(told, j.InPartition)
+			return layout.Cluster(ctx, j)
+		}
+	}))
+	expectState(t, job, maintenance.Succeeded, maintenance.CodeDone)
+	if len(told) != 2 || !slices.Equal(told[0], []int{part.ID}) || !slices.Equal(told[1], []int{part.ID}) {
+		t.Errorf("told %v, the column is %d", told, part.ID)
+	}
+	tt.expect(want)
 }

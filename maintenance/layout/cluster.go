@@ -69,6 +69,7 @@ func newRun(ctx context.Context, job Job) (*run, error) {
 	if r.p, err = newPlan(job.Schema, job.Columns, job.RowLineage); err != nil {
 		return nil, err
 	}
+	r.p.markInPartition(job.InPartition)
 	if r.sources, err = openSources(ctx, r.p, job.Inputs); err != nil {
 		return nil, err
 	}

@@ -44,6 +44,9 @@ type Job struct {
 	// (bin-packing).
 	Columns []int
 	Curve   zorder.Curve // "" means Hilbert
+	// InPartition are the ids of fields of which the partition has the one value that all rows have. A file may leave
+	// such a column out, as those do that came from Hive, and its readers take the value from the partition.
+	InPartition []int
 
 	Inputs []Input
 	// Create makes output n (from 0). Two outputs may be open at a time. Its errors end the job.

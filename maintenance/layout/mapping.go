@@ -101,6 +101,9 @@ func refuseMissing(c *column, path string) error {
 	if c.initialDefault {
 		return refuseColumn(path, c, "the file was written before the column, which has an initial default; rewriting such files is not supported yet")
 	}
+	if c.inPartition {
+		return refuseColumn(path, c, "the file leaves it out, and the partition has its value; rewriting such files is not supported yet")
+	}
 	if c.required {
 		return refuseColumn(path, c, "it is required and has no initial default, but the file doesn't have it")
 	}

@@ -108,6 +108,26 @@ func TestCluster_RefusesWhatItCannotMapExactly(t *testing.T) {
 	}
 }
 
+// Files that came from Hive leave out what the partition says: that is no null.
+func TestCluster_RefusesColumnsThatThePartitionHas(t *testing.T) {
+	p := iceberg.PrimitiveTypes
+	schema := iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "a", Type: p.Int64}, iceberg.NestedField{ID: 2, Name: "region", Type: p.String},
+		iceberg.NestedField{ID: 3, Name: "s", Type: &iceberg.StructType{FieldList: []iceberg.NestedField{{ID: 4, Name: "inner", Type: p.Int32}}}})
+	for _, c := range []struct {
+		inPartition []int
+		want        string
+	}{{[]int{2}, `column "region": the file leaves it out`}, {[]int{4}, `column "s": the file leaves it out`}, {[]int{1}, ""}} {
+		in, out := newStore(), newStore()
+		in.put(t, "in", arrowRecord(0, []arrow.Field{field(1, "a", arrow.PrimitiveTypes.Int64)}, nil))
+		j := job(t, schema, in, out, 1)
+		j.InPartition = c.inPartition
+		_, err := Cluster(context.Background(), j)
+		if c.want == "" && err != nil || c.want != "" && (fault.KindOf(err) != fault.Unsupported || !strings.Contains(fault.Message(err), c.want)) {
+			t.Errorf("%v: %v, want Unsupported with %q", c.inPartition, err, c.want)
+		}
+	}
+}
+
 func TestCluster_RefusesInt96(t *testing.T) {
 	schema := iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "a", Type: iceberg.PrimitiveTypes.TimestampTzNs})
 	in, out := newStore(), newStore()

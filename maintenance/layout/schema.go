@@ -3,6 +3,7 @@ package layout
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -27,10 +28,12 @@ type column struct {
 	itype    iceberg.Type // nil for lineage columns
 	// initialDefault: files from before the column don't mean null by leaving it out.
 	initialDefault bool
-	class          class // of plain values
-	width          int
-	field          arrow.Field // with its field id
-	leaves         []leaf
+	// inPartition: files don't mean null by leaving it out either, the partition has its value.
+	inPartition bool
+	class       class // of plain values
+	width       int
+	field       arrow.Field // with its field id
+	leaves      []leaf
 }
 
 // leaf is one physical column of a top-level column, in the order of the Parquet schema.
@@ -86,6 +89,15 @@ func newPlan(schema *iceberg.Schema, cluster []int, lineage bool) (*plan, error)
 		p.cluster = append(p.cluster, c)
 	}
 	return p, nil
+}
+
+// markInPartition marks the columns that are, or hold, one of the fields.
+func (p *plan) markInPartition(fields []int) {
+	for i := range p.columns {
+		c := &p.columns[i]
+		c.inPartition = slices.Contains(fields, c.id) ||
+			slices.ContainsFunc(c.leaves, func(l leaf) bool { return slices.Contains(fields, l.id) })
+	}
 }
 
 func (p *plan) arrowSchema() *arrow.Schema {
