@@ -298,6 +298,32 @@ func TestCrash_UnknownCommit(t *testing.T) {
 	}
 }
 
+// The database's clock is ahead of the worker's, so the rewrite seems to be older than its job. It landed, nobody could say
+// so, and everything was overwritten since: its files are history, and no leftovers.
+func TestCrash_UnknownCommitAndClocksThatDiffer(t *testing.T) {
+	b := newBench(t)
+	tt, _ := crashTable(b, 0)
+	job := tt.enqueue()
+	b.exec(`UPDATE jobs SET created_at = now() + interval '1 minute' WHERE id = @job`, pgx.NamedArgs{"job": job.ID})
+	l := &lost{Tables: b.service, landed: true}
+	w := b.worker(func(c *maintenance.Config) { c.Tables = l })
+	if _, err := w.RunOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.hidden = false
+	rows := tt.rows("A", 7)
+	tt.overwrite(rows)
+	before := b.filesBelow(tt.load().Location())
+	b.expireLeases()
+	b.drain(w)
+	expectState(t, tt.job(job.ID), maintenance.Succeeded, maintenance.CodeDone)
+	after := b.filesBelow(tt.load().Location())
+	if gone := slices.DeleteFunc(before, func(f string) bool { return slices.Contains(after, f) }); len(gone) > 0 {
+		t.Errorf("files of a snapshot are gone: %q", gone)
+	}
+	tt.expect(byID(rows))
+}
+
 // A worker that slept over its lease cannot commit, and removes what it wrote and nobody else.
 func TestCrash_LateWorkerIsFenced(t *testing.T) {
 	b := newBench(t)

@@ -120,20 +120,7 @@ func TestRace_OverwriteOfEverything(t *testing.T) {
 	b := newBench(t)
 	tt, _ := twoPartitions(b, tableOptions{})
 	rows := tt.rows("A", 7)
-	w := b.afterRewrite(func() {
-		tt.retry("overwrite", func() error {
-			now := tt.load()
-			batch := record(t, now.Schema(), rows)
-			defer batch.Release()
-			reader, err := array.NewRecordReader(batch.Schema(), []arrow.RecordBatch{batch})
-			if err != nil {
-				return err
-			}
-			defer reader.Release()
-			_, err = now.Overwrite(t.Context(), reader, nil)
-			return err
-		})
-	})
+	w := b.afterRewrite(func() { tt.overwrite(rows) })
 	job := tt.enqueue()
 	tt.drain(w)
 	if got := tt.job(job.ID); got.State != maintenance.Queued || got.Reason.Code != maintenance.CodeConflict {
@@ -145,6 +132,47 @@ func TestRace_OverwriteOfEverything(t *testing.T) {
 	expectState(t, tt.job(job.ID), maintenance.Succeeded, maintenance.CodeDone) // one fresh file, asked for
 	tt.expect(byID(rows))
 	tt.expectNoGarbage()
+}
+
+// A table that gets another name is the same table: its job goes on under that name.
+func TestRace_Rename(t *testing.T) {
+	b := newBench(t)
+	tt, want := twoPartitions(b, tableOptions{})
+	to := catalog.Identifier{Namespace: tt.ident.Namespace, Name: "renamed"}
+	w := b.afterRewrite(func() {
+		err := b.service.RenameTable(t.Context(), caller(), catalog.RenameTableRequest{Warehouse: "w", From: tt.ident, To: to})
+		if err != nil {
+			t.Error(err)
+		}
+		tt.ident = to
+	})
+	job := tt.enqueue()
+	tt.drain(w)
+	if got := tt.job(job.ID); got.State != maintenance.Queued || got.Reason.Code != maintenance.CodeConflict {
+		t.Fatalf("after the rename: %s %s %s", got.State, got.Reason.Code, got.Reason.Message)
+	}
+	tt.hasten()
+	tt.drain(w)
+	expectState(t, tt.job(job.ID), maintenance.Succeeded, maintenance.CodeDone)
+	tt.expect(want)
+	tt.expectNoGarbage()
+}
+
+// overwrite puts rows in the place of all that there are.
+func (tt *testTable) overwrite(rows []row) {
+	tt.t.Helper()
+	tt.retry("overwrite", func() error {
+		now := tt.load()
+		batch := record(tt.t, now.Schema(), rows)
+		defer batch.Release()
+		reader, err := array.NewRecordReader(batch.Schema(), []arrow.RecordBatch{batch})
+		if err != nil {
+			return err
+		}
+		defer reader.Release()
+		_, err = now.Overwrite(tt.t.Context(), reader, nil)
+		return err
+	})
 }
 
 // hasten makes a waiting job due, as a second request does.

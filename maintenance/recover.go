@@ -132,13 +132,16 @@ func (c *compaction) reachable(ctx context.Context, paths []string) (map[string]
 	return used, nil
 }
 
-// mayName tells whether a snapshot can name files of the job: it is the head of a ref, or younger than the job. Older
-// ones were there before the job's first file.
+// mayName tells whether a snapshot can name files of the job: it is the job's own or the head of a ref, or younger than
+// the job, as far as clocks can tell. Older ones were there before the job's first file.
 func (c *compaction) mayName(s table.Snapshot) bool {
+	if s.Summary != nil && s.Summary.Properties[snapshotJobKey] == c.job.ID.String() {
+		return true
+	}
 	for _, ref := range c.view.meta.Refs() {
 		if ref.SnapshotID == s.SnapshotID {
 			return true
 		}
 	}
-	return s.TimestampMs >= c.job.CreatedAt.UnixMilli()
+	return s.TimestampMs >= c.job.CreatedAt.Add(-clockMargin).UnixMilli()
 }

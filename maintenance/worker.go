@@ -428,10 +428,22 @@ func (w *Worker) settle(ctx context.Context, claim *Claim, end Finish, files cle
 	case errors.Is(err, errAllDropped):
 		return w.again(call, claim, end.Outcome, Reason{CodeConflict, conflictReasons}, retryDelayMin/5)
 	case fault.Is(err, fault.NoSuchTable) || fault.Is(err, fault.NoSuchNamespace) || fault.Is(err, fault.NoSuchWarehouse):
+		if w.renamed(call, claim) { // the next claim has the new name
+			return w.again(call, claim, end.Outcome, Reason{CodeConflict, "the table was renamed during the job"}, retryDelayMin/5)
+		}
 		return w.finish(call, claim, Finish{State: Failed, Outcome: claim.Job.Outcome, Reason: Reason{CodeTableGone, fault.Message(err)}})
 	}
 	delay := min(retryDelayMin<<min(claim.Job.Attempts, 10), retryDelayMax)
 	return w.again(call, claim, end.Outcome, Reason{CodeError, explain(err)}, delay)
+}
+
+// renamed tells whether a claim's table is still there, under another name than it had.
+func (w *Worker) renamed(ctx context.Context, claim *Claim) bool {
+	if claim.Table == nil {
+		return false
+	}
+	now, err := w.env.store.FindTableRef(ctx, claim.Job.TableID)
+	return err == nil && (now.Warehouse != claim.Table.Warehouse || now.Ident.String() != claim.Table.Ident.String())
 }
 
 // tooLong ends a job whose time is over, or gives it back when what it did so far stays done.
