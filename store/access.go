@@ -197,13 +197,10 @@ func wishArgs(query catalog.AccessQuery) pgx.NamedArgs {
 
 // Grants of catalog roles count in their own warehouse alone, as everywhere.
 const sqlReach = `
-WITH ` + heldRoles + `, ` + activeRoles + `, visible AS (
+WITH ` + heldRoles + `, ` + actingRoles + `, visible AS (
     SELECT grants.securable_id AS id
-    FROM (SELECT active.id FROM active
-          UNION
-          SELECT catalog_role_members.catalog_role_id
-          FROM active JOIN catalog_role_members ON catalog_role_members.principal_role_id = active.id) AS viewing
-    JOIN grants ON grants.role_id = viewing.id
+    FROM acting
+    JOIN grants ON grants.role_id = acting.id
     WHERE grants.securable_kind = 'catalog' AND grants.privilege = ANY (@viewer_privileges::text[])
 ), held AS (
     SELECT held_roles.principal_role, held_roles.catalog_role, grants.privilege COLLATE "C" AS privilege,
@@ -240,14 +237,10 @@ func (s *Store) Reach(ctx context.Context, query catalog.ReachQuery) ([]catalog.
 	for i, p := range query.ViewerPrivileges {
 		privileges[i] = string(p)
 	}
-	levels := make([]string, len(query.After.Namespace))
-	for i, level := range query.After.Namespace {
-		levels[i] = after(level)
-	}
 	return collect(ctx, s, sqlReach, pgx.NamedArgs{
 		"subject": query.Of.ID, "subject_brought": lookupAll(query.Of.Brought), "warehouse": nullable(query.WarehouseID), "sees_all": query.Viewer == nil,
 		"principal": args["principal"], "all_roles": args["all_roles"], "roles": args["roles"], "brought_roles": args["brought_roles"], "viewer_privileges": privileges,
-		"after_warehouse": after(query.After.Warehouse), "after_levels": levels, "after_name": after(query.After.Name),
+		"after_warehouse": after(query.After.Warehouse), "after_levels": texts(query.After.Namespace, after), "after_name": after(query.After.Name),
 		"after_kind": after(string(query.After.Kind)), "limit": limit(catalog.Page{Limit: query.Limit}),
 	}, scanReached)
 }

@@ -265,10 +265,7 @@ UPDATE table_maintenance SET look_after = now() + @after::interval WHERE table_i
 func encodeLayout(l *maintenance.LayoutRecord) ([]byte, error) {
 	if l != nil {
 		kept := *l
-		kept.Columns = make([]string, len(l.Columns))
-		for i, name := range l.Columns {
-			kept.Columns[i] = storable(name)
-		}
+		kept.Columns = texts(l.Columns, storable)
 		l = &kept
 	}
 	text, err := json.Marshal(l)

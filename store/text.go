@@ -37,12 +37,15 @@ func lookup(name string) string {
 	return impossible
 }
 
-func lookupAll(names []string) []string {
-	out := make([]string, len(names))
-	for i, name := range names {
-		out[i] = lookup(name)
+func lookupAll(names []string) []string { return texts(names, lookup) }
+
+// texts gives the text of each thing in a list.
+func texts[T any](list []T, text func(T) string) []string {
+	all := make([]string, len(list))
+	for i, one := range list {
+		all[i] = text(one)
 	}
-	return out
+	return all
 }
 
 // storable makes text for people safe to keep: subjects of refused attempts hold whatever a caller sent.
@@ -58,24 +61,12 @@ func after(name string) string {
 }
 
 // idTexts gives ids as texts, for a parameter that is cast: without prepared statements a list of ids has no type.
-func idTexts(ids []uuid.UUID) []string {
-	texts := make([]string, len(ids))
-	for i, id := range ids {
-		texts[i] = id.String()
-	}
-	return texts
-}
+func idTexts(ids []uuid.UUID) []string { return texts(ids, uuid.UUID.String) }
 
 // fold gives the form of a name under which warehouses that fold names compare it.
 func fold(name string) string { return catalog.FoldName(lookup(name)) }
 
-func foldAll(names []string) []string {
-	out := make([]string, len(names))
-	for i, name := range names {
-		out[i] = fold(name)
-	}
-	return out
-}
+func foldAll(names []string) []string { return texts(names, fold) }
 
 // foldIdent gives the whole identifier in that form, namespace first.
 func foldIdent(id catalog.Identifier) []string { return append(foldAll(id.Namespace), fold(id.Name)) }
