@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -54,8 +55,22 @@ func (s *fakeStore) SigningKeys(context.Context) ([]StoredKey, error) {
 func (s *fakeStore) AddSigningKey(_ context.Context, k StoredKey) ([]StoredKey, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.keys) == 0 {
+	active := func(other StoredKey) bool { return other.Algorithm == k.Algorithm && other.RetiredAt.IsZero() }
+	if s.problem == nil && !slices.ContainsFunc(s.keys, active) {
 		s.keys = append(s.keys, k)
+	}
+	return append([]StoredKey(nil), s.keys...), s.problem
+}
+
+func (s *fakeStore) SucceedSigningKey(_ context.Context, old string, k StoredKey) ([]StoredKey, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.keys {
+		if s.problem == nil && s.keys[i].KID == old && s.keys[i].RetiredAt.IsZero() {
+			s.keys[i].RetiredAt = k.SignsFrom
+			s.keys = append(s.keys, k)
+			break
+		}
 	}
 	return append([]StoredKey(nil), s.keys...), s.problem
 }

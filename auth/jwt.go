@@ -58,6 +58,7 @@ func (t *Tokens) Authenticate(ctx context.Context, authorization string) (Princi
 		return Principal{}, fault.New(fault.Unauthenticated,
 			"the client sent an empty token: set its credential (id:secret) or token")
 	}
+	t.keys.refresh(ctx)
 	if p, ok := t.checked.find(token, t.keys, t.now()); ok {
 		return p, nil
 	}
@@ -86,10 +87,18 @@ func (t *Tokens) parse(ctx context.Context, token string) (*claims, error) {
 		if typ, _ := parsed.Header["typ"].(string); typ != tokenType {
 			return nil, errors.New("not an access token")
 		}
+		if _, critical := parsed.Header["crit"]; critical {
+			return nil, errors.New("it has critical extensions, and no extension is known here")
+		}
 		kid, _ := parsed.Header["kid"].(string)
 		key, err := t.keys.find(ctx, kid)
-		c.kid, keyProblem = kid, err
-		return key, err
+		if c.kid, keyProblem = kid, err; err != nil {
+			return nil, err
+		}
+		if parsed.Method.Alg() != key.stored.Algorithm {
+			return nil, errors.New("signed by another algorithm than the key's")
+		}
+		return key.public, nil
 	})
 	if keyProblem != nil {
 		// Not the token's fault when the keys cannot be read: then it is no 401, which clients take as final.

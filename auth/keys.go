@@ -2,11 +2,8 @@ package auth
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,20 +13,30 @@ import (
 	"catalogd/internal/fault"
 )
 
+// Limits of signing keys.
 const (
-	// AlgorithmEdDSA is the one algorithm that tokens are signed with. Tokens are opaque to clients, so the cheap
-	// and short one; a key is good for its own algorithm only.
-	AlgorithmEdDSA = "EdDSA"
-
 	keyReadIntervalMin = time.Second // between reads that an unknown key id causes
-	keyAgeMax          = time.Minute // after which signing reads the keys again
+	keyAgeMax          = time.Minute // after which signing and checking read the keys again
 	keyReadMax         = 5 * time.Second
-	keysTable          = "signing_keys"
+	// keyAnnouncedFor is how long a new key is known before it signs. Whoever checks tokens reads the keys each keyAgeMax, so
+	// by then all know it, and none has to refuse a token because it read the keys only a moment ago.
+	keyAnnouncedFor = 2*keyAgeMax + clockSkewMax
+	keysTable       = "signing_keys"
+
+	// KeyRotationMin bounds the setting of automatic rotation: a key signs for longer than it takes to announce the next one.
+	KeyRotationMin = time.Hour
 )
 
 // Keys holds the keys that tokens are signed with. They live in the database, the private halves encrypted, so that
-// every server knows all of them; each reads them at first use and when it meets a key id that it does not know.
+// every server knows all of them; each reads them at first use, when it meets a key id that it does not know, and each minute.
 type Keys struct {
+	// Algorithm is what new keys are for, AlgorithmEdDSA or AlgorithmRS256; "" means the first. Set before the first use.
+	Algorithm string
+	// RotateAfter is the age at which a signing key is succeeded by another by itself; 0: never. Set before the first use.
+	RotateAfter time.Duration
+	// Log is told of automatic rotations; nil: slog.Default. Set before the first use.
+	Log *slog.Logger
+
 	store KeyStore
 	ring  *Ring
 	now   func() time.Time
@@ -41,8 +48,9 @@ type Keys struct {
 	problem error
 }
 
+// keySet is what was read at one time.
 type keySet struct {
-	public map[string]ed25519.PublicKey
+	keys   map[string]*signingKey // by id; of the algorithms that this version has
 	stored []StoredKey
 	readAt time.Time
 }
@@ -55,71 +63,129 @@ func NewKeys(store KeyStore, ring *Ring, now func() time.Time) *Keys {
 	return &Keys{store: store, ring: ring, now: now}
 }
 
-// sign signs with the newest active key and makes the first key where there is none.
+func (k *Keys) algorithm() string {
+	if k.Algorithm == "" {
+		return AlgorithmEdDSA
+	}
+	return k.Algorithm
+}
+
+// sign signs with the key whose turn it is, and makes one where there is none.
 func (k *Keys) sign(ctx context.Context, c jwt.Claims) (string, error) {
-	set := k.set.Load()
-	if set == nil || k.now().Sub(set.readAt) > keyAgeMax {
-		fresh, err := k.read(ctx)
-		if err != nil && set == nil {
+	set, err := k.current(ctx)
+	if err != nil {
+		return "", err
+	}
+	key := set.signer(k.algorithm(), k.now())
+	if key == nil || key.stored.Algorithm != k.algorithm() && !set.announces(k.algorithm()) {
+		fresh, err := k.create(ctx, key != nil)
+		if err != nil && key == nil {
 			return "", err
 		}
 		if err == nil {
-			set = fresh
+			if key = fresh.signer(k.algorithm(), k.now()); key == nil {
+				return "", fault.New(fault.Internal, "there is no active signing key")
+			}
 		}
 	}
-	key, ok := set.newest()
-	if !ok {
-		var err error
-		if set, err = k.create(ctx); err != nil {
-			return "", err
-		}
-		if key, ok = set.newest(); !ok {
-			return "", fault.New(fault.Internal, "there is no active signing key")
-		}
-	}
-	private, err := k.ring.Open(Place{Table: keysTable, Row: key.KID}, key.PrivateKey)
+	private, err := key.private(k.ring)
 	if err != nil {
-		return "", fmt.Errorf("open signing key: %w", err)
+		return "", err
 	}
-	if len(private) != ed25519.SeedSize {
-		return "", fault.New(fault.Internal, "signing key %s has the wrong size", key.KID)
-	}
-	token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, c)
-	token.Header["kid"] = key.KID
+	token := jwt.NewWithClaims(key.method, c)
+	token.Header["kid"] = key.stored.KID
 	token.Header["typ"] = tokenType
-	signed, err := token.SignedString(ed25519.NewKeyFromSeed(private))
+	signed, err := token.SignedString(private)
 	if err != nil {
 		return "", fault.Wrap(fault.Internal, err, "sign token")
 	}
 	return signed, nil
 }
 
-// find gives the public key of a key id. An unknown id makes it read the keys, at most once a second however many
-// forged ids come in.
-func (k *Keys) find(ctx context.Context, kid string) (ed25519.PublicKey, error) {
-	if set := k.set.Load(); set != nil {
-		if key, ok := set.public[kid]; ok {
-			return key, nil
+// current gives the keys for signing: not older than a minute, unless they cannot be read. Whoever reads them looks whether the
+// signing key has had its time.
+func (k *Keys) current(ctx context.Context) (*keySet, error) {
+	set := k.set.Load()
+	if set != nil && k.now().Sub(set.readAt) <= keyAgeMax {
+		return set, nil
+	}
+	fresh, err := k.read(ctx)
+	if err != nil {
+		if set != nil {
+			return set, nil
 		}
+		return nil, err
+	}
+	return k.succeed(ctx, fresh), nil
+}
+
+// succeed announces the successor of a signing key that has reached its age. A failure is for the log: the old key is still good.
+func (k *Keys) succeed(ctx context.Context, set *keySet) *keySet {
+	key := set.signer(k.algorithm(), k.now())
+	if k.RotateAfter <= 0 || key == nil || k.now().Sub(key.stored.signsFrom()) < k.RotateAfter || set.announces(k.algorithm()) {
+		return set
+	}
+	log := k.Log
+	if log == nil {
+		log = slog.Default()
+	}
+	next, err := k.NextKey(false)
+	var stored []StoredKey
+	if err == nil {
+		stored, err = k.store.SucceedSigningKey(ctx, key.stored.KID, next)
+	}
+	if err != nil {
+		log.Error("the signing key has reached its age and could not be succeeded", "key", key.stored.KID, "cause", err)
+		return set
+	}
+	log.Info("the signing key has reached its age; its successor is announced", "key", key.stored.KID, "signs_from", next.SignsFrom)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.keep(stored)
+}
+
+// NextKey makes a key that is to sign after those before it, and keeps it nowhere: from once all servers know it, or at once.
+func (k *Keys) NextKey(atOnce bool) (StoredKey, error) {
+	key, err := generateKey(k.algorithm(), k.ring)
+	key.CreatedAt = k.now().UTC().Truncate(time.Microsecond)
+	if key.SignsFrom = key.CreatedAt; !atOnce {
+		key.SignsFrom = key.CreatedAt.Add(keyAnnouncedFor)
+	}
+	return key, err
+}
+
+// find gives the key of a key id. An unknown id makes it read the keys, at most once a second however many forged ids come in.
+func (k *Keys) find(ctx context.Context, kid string) (*signingKey, error) {
+	if key, ok := k.set.Load().find(kid, k.now()); ok {
+		return key, nil
 	}
 	set, err := k.readSeldom(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if key, ok := set.public[kid]; ok {
+	if key, ok := set.find(kid, k.now()); ok {
 		return key, nil
 	}
 	return nil, fault.New(fault.Unauthenticated, "the token was signed with a key that this server does not have")
 }
 
-// has tells whether a key id is among those that were read last.
+// has tells whether tokens of a key id are still good, by what was read last.
 func (k *Keys) has(kid string) bool {
-	set := k.set.Load()
-	if set == nil {
-		return false
-	}
-	_, ok := set.public[kid]
+	_, ok := k.set.Load().find(kid, k.now())
 	return ok
+}
+
+// refresh reads the keys when those that are known are old, so that a server which only checks tokens learns of new keys before they
+// sign and of those that are gone. One request at a time does it; nobody waits for it, and a failure changes nothing.
+func (k *Keys) refresh(ctx context.Context) {
+	set := k.set.Load()
+	if set == nil || k.now().Sub(set.readAt) <= keyAgeMax || !k.mu.TryLock() {
+		return
+	}
+	defer k.mu.Unlock()
+	if k.now().Sub(k.tried) >= keyReadIntervalMin {
+		_, _ = k.readLocked(ctx)
+	}
 }
 
 func (k *Keys) readSeldom(ctx context.Context) (*keySet, error) {
@@ -150,63 +216,92 @@ func (k *Keys) readLocked(ctx context.Context) (*keySet, error) {
 		k.problem = fmt.Errorf("read signing keys: %w", err)
 		return nil, k.problem
 	}
-	return k.keep(stored)
+	return k.keep(stored), nil
 }
 
-func (k *Keys) keep(stored []StoredKey) (*keySet, error) {
-	set := &keySet{public: make(map[string]ed25519.PublicKey, len(stored)), stored: stored, readAt: k.now()}
+// Adopt takes what somebody else has just read or written of the stored keys.
+func (k *Keys) Adopt(stored []StoredKey) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.keep(stored)
+}
+
+func (k *Keys) keep(stored []StoredKey) *keySet {
+	before := k.set.Load()
+	set := &keySet{keys: make(map[string]*signingKey, len(stored)), stored: stored, readAt: k.now()}
 	for _, key := range stored {
 		// A key of an algorithm that this version does not have is another version's business.
-		if key.Algorithm == AlgorithmEdDSA && len(key.PublicKey) == ed25519.PublicKeySize {
-			set.public[key.KID] = ed25519.PublicKey(key.PublicKey)
+		if usable, ok := readSigningKey(key, before); ok {
+			set.keys[key.KID] = usable
 		}
 	}
 	k.problem = nil
 	k.set.Store(set)
-	return set, nil
+	return set
 }
 
-// create makes the first key. When two servers do it at once, the database keeps one and both use it.
-func (k *Keys) create(ctx context.Context) (*keySet, error) {
-	public, private, err := ed25519.GenerateKey(rand.Reader)
+// create makes the first key of an algorithm, to sign at once unless another can meanwhile. When two servers do it at once, the
+// database keeps one and both use it.
+func (k *Keys) create(ctx context.Context, announce bool) (*keySet, error) {
+	key, err := k.NextKey(!announce)
 	if err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "make signing key")
+		return nil, err
 	}
-	kid := thumbprint(public)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	stored, err := k.store.AddSigningKey(ctx, StoredKey{
-		KID: kid, Algorithm: AlgorithmEdDSA, PublicKey: public,
-		PrivateKey: k.ring.Seal(Place{Table: keysTable, Row: kid}, private.Seed()), CreatedAt: k.now(),
-	})
+	stored, err := k.store.AddSigningKey(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("add signing key: %w", err)
 	}
-	return k.keep(stored)
+	return k.keep(stored), nil
 }
 
-// newest gives the key to sign with.
-func (s *keySet) newest() (StoredKey, bool) {
-	var best StoredKey
-	for _, key := range s.stored {
-		if _, usable := s.public[key.KID]; !usable || !key.RetiredAt.IsZero() {
+// find gives a key that checks tokens: until the last token that it can have signed has ended.
+func (s *keySet) find(kid string, now time.Time) (*signingKey, bool) {
+	if s == nil {
+		return nil, false
+	}
+	key, ok := s.keys[kid]
+	return key, ok && now.Before(key.stored.VerifiesUntil())
+}
+
+// signer gives the key to sign with: the newest that is no longer announced only and not yet retired, of the wanted algorithm if
+// there is one; nil: none.
+func (s *keySet) signer(algorithm string, now time.Time) *signingKey {
+	var best *signingKey
+	for _, stored := range s.stored {
+		key, usable := s.keys[stored.KID]
+		if !usable || now.Before(stored.signsFrom()) || !stored.RetiredAt.IsZero() && !now.Before(stored.RetiredAt) {
 			continue
 		}
-		if best.KID == "" || key.CreatedAt.After(best.CreatedAt) || key.CreatedAt.Equal(best.CreatedAt) && key.KID > best.KID {
+		if best == nil || key.before(best, algorithm) {
 			best = key
 		}
 	}
-	return best, best.KID != ""
+	return best
 }
 
-// JWK is one public key, RFC 8037.
-type JWK struct {
-	Type      string `json:"kty"`
-	Curve     string `json:"crv"`
-	X         string `json:"x"`
-	KeyID     string `json:"kid"`
-	Use       string `json:"use"`
-	Algorithm string `json:"alg"`
+// before tells whether k signs rather than other.
+func (k *signingKey) before(other *signingKey, algorithm string) bool {
+	a, b := k.stored, other.stored
+	if (a.Algorithm == algorithm) != (b.Algorithm == algorithm) {
+		return a.Algorithm == algorithm
+	}
+	if !a.signsFrom().Equal(b.signsFrom()) {
+		return a.signsFrom().After(b.signsFrom())
+	}
+	return a.KID > b.KID
+}
+
+// announces tells whether there is a key of the algorithm that is not to be retired; one that signs already has no
+// successor then if it is to be retired itself.
+func (s *keySet) announces(algorithm string) bool {
+	for _, stored := range s.stored {
+		if _, usable := s.keys[stored.KID]; usable && stored.Algorithm == algorithm && stored.RetiredAt.IsZero() && stored.signsFrom().After(s.readAt) {
+			return true
+		}
+	}
+	return false
 }
 
 // JWKS is the document of public keys, RFC 7517.
@@ -221,19 +316,10 @@ func (k *Keys) JWKS(ctx context.Context) (JWKS, error) {
 		return JWKS{}, err
 	}
 	document := JWKS{Keys: []JWK{}}
-	for _, key := range set.stored {
-		if public, ok := set.public[key.KID]; ok {
-			document.Keys = append(document.Keys, JWK{
-				Type: "OKP", Curve: "Ed25519", X: base64.RawURLEncoding.EncodeToString(public),
-				KeyID: key.KID, Use: "sig", Algorithm: AlgorithmEdDSA,
-			})
+	for _, stored := range set.stored {
+		if key, ok := set.find(stored.KID, k.now()); ok {
+			document.Keys = append(document.Keys, key.jwk())
 		}
 	}
 	return document, nil
-}
-
-// thumbprint is RFC 7638's, which makes a key id that is the key's own.
-func thumbprint(public ed25519.PublicKey) string {
-	sum := sha256.Sum256([]byte(`{"crv":"Ed25519","kty":"OKP","x":"` + base64.RawURLEncoding.EncodeToString(public) + `"}`))
-	return base64.RawURLEncoding.EncodeToString(sum[:])
 }

@@ -141,7 +141,7 @@ func NewTokens(c TokensConfig) *Tokens {
 	}
 	return &Tokens{
 		accounts: c.Accounts, keys: c.Keys, secrets: c.Secrets, rotation: c.Rotation, issuer: c.Issuer, life: min(c.Life, TokenLifeMax), now: c.Now,
-		parser: jwt.NewParser(jwt.WithValidMethods([]string{AlgorithmEdDSA}), jwt.WithoutClaimsValidation(), jwt.WithStrictDecoding()),
+		parser: jwt.NewParser(jwt.WithValidMethods([]string{AlgorithmEdDSA, AlgorithmRS256}), jwt.WithoutClaimsValidation(), jwt.WithStrictDecoding()),
 	}
 }
 

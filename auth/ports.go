@@ -40,7 +40,8 @@ type StoredKey struct {
 	PublicKey  []byte
 	PrivateKey []byte
 	CreatedAt  time.Time
-	RetiredAt  time.Time // zero while active
+	SignsFrom  time.Time // it is published before; zero: from CreatedAt on
+	RetiredAt  time.Time // when it ceases to sign, maybe in the future; zero: it has no successor
 }
 
 // AccountStore finds accounts. fault.NotFound when there is none.
@@ -52,6 +53,18 @@ type AccountStore interface {
 // KeyStore keeps signing keys.
 type KeyStore interface {
 	SigningKeys(ctx context.Context) ([]StoredKey, error)
-	// AddSigningKey inserts the key unless an active one exists (two servers may start at once), and gives the active ones.
+	// AddSigningKey inserts the key unless one of its algorithm is there that is not to be retired (two servers may start at
+	// once), and gives all.
 	AddSigningKey(ctx context.Context, k StoredKey) ([]StoredKey, error)
+	// SucceedSigningKey inserts the key and retires the one named old from the moment on at which the new one signs, unless old
+	// has been retired meanwhile; and gives all.
+	SucceedSigningKey(ctx context.Context, old string, k StoredKey) ([]StoredKey, error)
+}
+
+// ClientKeyStore knows principals' own keys, and which assertions were used.
+type ClientKeyStore interface {
+	// ClientKeys gives a principal's keys, ended ones maybe among them.
+	ClientKeys(ctx context.Context, principal uuid.UUID) ([]ClientKey, error)
+	// SpendAssertion remembers the mark of a principal's assertion till a time; false when it was there already, on whatever server.
+	SpendAssertion(ctx context.Context, principal uuid.UUID, mark []byte, until time.Time) (fresh bool, err error)
 }

@@ -48,6 +48,10 @@ func (p Principal) ActorName() string {
 	return p.Actor.Name
 }
 
+// OwnCredential tells whether the principal's own secret, or a key of it, obtained the token: who has that can get all that the
+// principal has, and a personal access token, which may end soon, cannot.
+func (p Principal) OwnCredential() bool { return p.SecretMark != "" }
+
 // RoleScope narrows a principal to some of its principal roles. The zero value activates none.
 type RoleScope struct {
 	All   bool     // every role the principal has at the time of the request

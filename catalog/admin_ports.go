@@ -179,4 +179,6 @@ type AdminStore interface {
 	MemberStore
 	GrantStore
 	AccessStore
+	SigningKeyStore
+	ClientKeyStore
 }

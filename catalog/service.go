@@ -16,8 +16,10 @@ type Service struct {
 	Metadata  MetadataIO
 	Providers map[string]vending.Provider // by storage type: S3, FILE
 	Secrets   *auth.Secrets               // makes and hashes principals' secrets
-	Now       Clock
-	Log       *slog.Logger
+	// SigningKeyMaker makes the keys that tokens are signed with; nil where none is ever made.
+	SigningKeyMaker KeyMaker
+	Now             Clock
+	Log             *slog.Logger
 
 	cache     *metadataCache
 	turns     *turns
@@ -50,8 +52,10 @@ type Config struct {
 	Metadata  MetadataIO
 	Providers map[string]vending.Provider
 	Secrets   *auth.Secrets // nil where no principal is ever made
-	Now       Clock         // nil: time.Now
-	Log       *slog.Logger  // nil: slog.Default()
+	// SigningKeyMaker makes the keys that tokens are signed with; nil where none is ever made.
+	SigningKeyMaker KeyMaker
+	Now             Clock        // nil: time.Now
+	Log             *slog.Logger // nil: slog.Default()
 	// ParallelTables bounds how many tables of one transaction are resolved, read or written at a time; 0 means
 	// transactionParallelMax. With 1 the order of the calls is always the same.
 	ParallelTables int
@@ -74,7 +78,7 @@ func New(c Config) *Service {
 		c.MetadataCacheBytes = metadataCacheBytesMax
 	}
 	return &Service{
-		Store: c.Store, Admin: c.Admin, Metadata: c.Metadata, Providers: c.Providers, Secrets: c.Secrets,
+		Store: c.Store, Admin: c.Admin, Metadata: c.Metadata, Providers: c.Providers, Secrets: c.Secrets, SigningKeyMaker: c.SigningKeyMaker,
 		Now: c.Now, Log: c.Log,
 		cache: newMetadataCache(c.MetadataCacheBytes), turns: newTurns(), registers: newRegisters(), repeats: newRepeats(),
 		transactionBytes: transactionBytesMax, parallelTables: c.ParallelTables,

@@ -201,6 +201,18 @@ CREATE TABLE outdated_metadata (
 );
 CREATE INDEX outdated_metadata_due ON outdated_metadata USING btree (delete_after);
 
+CREATE TABLE principal_keys (
+    principal_id uuid NOT NULL,
+    kid text COLLATE "C" NOT NULL,
+    algorithm text NOT NULL,
+    public_key bytea NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    ends_at timestamp with time zone,
+    CONSTRAINT principal_keys_pkey PRIMARY KEY (principal_id, kid),
+    CONSTRAINT principal_keys_move_epoch TRIGGER DEFERRABLE INITIALLY DEFERRED,
+    CONSTRAINT principal_keys_principal_id_fkey FOREIGN KEY (principal_id) REFERENCES principals(id) ON DELETE CASCADE
+);
+
 CREATE TABLE principal_role_members (
     principal_role_id uuid NOT NULL,
     principal_id uuid NOT NULL,
@@ -256,8 +268,18 @@ CREATE TABLE signing_keys (
     private_key bytea NOT NULL,
     created_at timestamp with time zone NOT NULL,
     retired_at timestamp with time zone,
+    signs_from timestamp with time zone,
     CONSTRAINT signing_keys_pkey PRIMARY KEY (kid)
 );
+
+CREATE TABLE spent_assertions (
+    principal_id uuid NOT NULL,
+    mark bytea NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    CONSTRAINT spent_assertions_pkey PRIMARY KEY (principal_id, mark),
+    CONSTRAINT spent_assertions_principal_id_fkey FOREIGN KEY (principal_id) REFERENCES principals(id) ON DELETE CASCADE
+);
+CREATE INDEX spent_assertions_end ON spent_assertions USING btree (ends_at);
 
 CREATE TABLE staged_tables (
     table_uuid uuid NOT NULL,

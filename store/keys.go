@@ -8,10 +8,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"catalogd/auth"
+	"catalogd/catalog"
+	"catalogd/internal/fault"
 )
 
 const sqlListSigningKeys = `
-SELECT kid, algorithm, public_key, private_key, created_at, retired_at
+SELECT kid, algorithm, public_key, private_key, created_at, signs_from, retired_at
 FROM signing_keys
 WHERE retired_at IS NULL OR retired_at > @retired_after::timestamptz
 ORDER BY created_at, kid`
@@ -30,12 +32,9 @@ func (s *Store) SigningKeys(ctx context.Context) ([]auth.StoredKey, error) {
 func listKeys(ctx context.Context, q querier, retiredAfter time.Time) ([]auth.StoredKey, error) {
 	return collectFrom(ctx, q, sqlListSigningKeys, pgx.NamedArgs{"retired_after": retiredAfter}, func(row pgx.CollectableRow) (auth.StoredKey, error) {
 		var k auth.StoredKey
-		var retired *time.Time
-		err := row.Scan(&k.KID, &k.Algorithm, &k.PublicKey, &k.PrivateKey, &k.CreatedAt, &retired)
-		k.CreatedAt = k.CreatedAt.UTC()
-		if retired != nil {
-			k.RetiredAt = retired.UTC()
-		}
+		var from, retired *time.Time
+		err := row.Scan(&k.KID, &k.Algorithm, &k.PublicKey, &k.PrivateKey, &k.CreatedAt, &from, &retired)
+		k.CreatedAt, k.SignsFrom, k.RetiredAt = k.CreatedAt.UTC(), timeOrZero(from).UTC(), timeOrZero(retired).UTC()
 		return k, err
 	})
 }
@@ -44,27 +43,103 @@ func listKeys(ctx context.Context, q querier, retiredAfter time.Time) ([]auth.St
 const sqlLockSigningKeys = `LOCK TABLE signing_keys IN SHARE ROW EXCLUSIVE MODE`
 
 const sqlInsertSigningKey = `
-INSERT INTO signing_keys (kid, algorithm, public_key, private_key, created_at)
-SELECT @kid::text, @algorithm::text, @public_key::bytea, @private_key::bytea, @created_at::timestamptz
+INSERT INTO signing_keys (kid, algorithm, public_key, private_key, created_at, signs_from)
+SELECT @kid::text, @algorithm::text, @public_key::bytea, @private_key::bytea, @created_at::timestamptz, @signs_from::timestamptz`
+
+const sqlInsertFirstSigningKey = sqlInsertSigningKey + `
 WHERE NOT EXISTS (SELECT 1 FROM signing_keys WHERE retired_at IS NULL AND algorithm = @algorithm)`
 
 // AddSigningKey keeps the key unless there is an active one of its algorithm, and gives the keys that are there then.
 func (s *Store) AddSigningKey(ctx context.Context, k auth.StoredKey) ([]auth.StoredKey, error) {
+	return s.changeKeys(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, sqlInsertFirstSigningKey, keyArgs(k))
+		return err
+	})
+}
+
+func keyArgs(k auth.StoredKey) pgx.NamedArgs {
+	return pgx.NamedArgs{
+		"kid": k.KID, "algorithm": k.Algorithm, "public_key": k.PublicKey, "private_key": k.PrivateKey, "created_at": k.CreatedAt,
+		"signs_from": nullableTime(k.SignsFrom),
+	}
+}
+
+// Keys whose last token has ended go with the next change.
+const sqlDeleteEndedKeys = `DELETE FROM signing_keys WHERE retired_at <= @retired_after::timestamptz`
+
+// changeKeys changes the signing keys, one after the other on all servers, and gives those that are there then.
+func (s *Store) changeKeys(ctx context.Context, change func(tx pgx.Tx) error) ([]auth.StoredKey, error) {
 	var keys []auth.StoredKey
 	err := s.InTx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, sqlLockSigningKeys); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, sqlInsertSigningKey, pgx.NamedArgs{
-			"kid": k.KID, "algorithm": k.Algorithm, "public_key": k.PublicKey, "private_key": k.PrivateKey, "created_at": k.CreatedAt,
-		}); err != nil {
+		if err := change(tx); err != nil {
+			return err
+		}
+		ended := time.Now().Add(-auth.TokenLifeMax)
+		if _, err := tx.Exec(ctx, sqlDeleteEndedKeys, pgx.NamedArgs{"retired_after": ended}); err != nil {
 			return err
 		}
 		var err error
-		keys, err = listKeys(ctx, tx, time.Now().Add(-auth.TokenLifeMax))
+		keys, err = listKeys(ctx, tx, ended)
 		return err
 	})
 	return keys, err
+}
+
+const sqlRetireSigningKey = `UPDATE signing_keys SET retired_at = @signs_from::timestamptz WHERE kid = @old AND retired_at IS NULL`
+
+// SucceedSigningKey inserts the key and retires old when it begins to sign; when old has a successor already nothing happens.
+func (s *Store) SucceedSigningKey(ctx context.Context, old string, k auth.StoredKey) ([]auth.StoredKey, error) {
+	return s.changeKeys(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, sqlRetireSigningKey, pgx.NamedArgs{"old": old, "signs_from": k.SignsFrom})
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		if _, err := tx.Exec(ctx, sqlInsertSigningKey, keyArgs(k)); err != nil {
+			return err
+		}
+		return writeFact(ctx, tx, catalog.KeySuccession(k))
+	})
+}
+
+const sqlFindAnnouncedKey = `SELECT kid, signs_from FROM signing_keys WHERE retired_at IS NULL AND signs_from > @now::timestamptz LIMIT 1`
+
+const sqlRetireSigningKeys = `UPDATE signing_keys SET retired_at = @signs_from::timestamptz WHERE retired_at IS NULL OR retired_at > @signs_from`
+
+const sqlDeleteSigningKeys = `DELETE FROM signing_keys`
+
+// RotateSigningKeys retires all keys in favour of one, or removes them. fault.AlreadyExists while a successor is announced; not
+// when the others are to go at once.
+func (s *Store) RotateSigningKeys(ctx context.Context, k auth.StoredKey, others catalog.OtherKeys, f catalog.Fact) ([]auth.StoredKey, error) {
+	return s.changeKeys(ctx, func(tx pgx.Tx) error {
+		if others == catalog.RemoveOtherKeys {
+			if _, err := tx.Exec(ctx, sqlDeleteSigningKeys); err != nil {
+				return err
+			}
+		} else if err := retireAll(ctx, tx, k); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, sqlInsertSigningKey, keyArgs(k)); err != nil {
+			return err
+		}
+		return writeFact(ctx, tx, f)
+	})
+}
+
+func retireAll(ctx context.Context, tx pgx.Tx, k auth.StoredKey) error {
+	var kid string
+	var from time.Time
+	err := tx.QueryRow(ctx, sqlFindAnnouncedKey, pgx.NamedArgs{"now": k.CreatedAt}).Scan(&kid, &from)
+	if err == nil {
+		return fault.New(fault.AlreadyExists, "signing key %s is announced already and signs from %s on", kid, from.UTC().Format(time.RFC3339))
+	}
+	if !noRows(err) {
+		return err
+	}
+	_, err = tx.Exec(ctx, sqlRetireSigningKeys, pgx.NamedArgs{"signs_from": k.SignsFrom})
+	return err
 }
 
 const sqlResealSigningKey = `UPDATE signing_keys SET private_key = @fresh::bytea WHERE kid = @kid AND private_key = @old::bytea`
@@ -103,4 +178,12 @@ ORDER BY principals.name`
 // made: they can log in only while that key is in secrets.previous_keys.
 func (s *Store) PrincipalsOfOtherKeys(ctx context.Context, keyID []byte) ([]string, error) {
 	return collect(ctx, s, sqlListSecretsOfOtherKeys, pgx.NamedArgs{"algorithm": auth.AlgorithmHMAC, "key": keyID}, pgx.RowTo[string])
+}
+
+// nullableTime makes NULL of the time that means none.
+func nullableTime(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t
 }

@@ -42,6 +42,7 @@ func Endpoints(c Config) []api.Endpoint {
 	rows = append(rows, h.grantRows()...)
 	rows = append(rows, h.accessRows()...)
 	rows = append(rows, h.metricsRows()...)
+	rows = append(rows, h.keyRows()...)
 	return append(rows, MaintenanceEndpoints(c.Maintenance)...)
 }
 

@@ -47,6 +47,7 @@ type office struct {
 	tokens  *auth.Tokens
 	server  *httptest.Server
 	root    catalog.Credential
+	ring    *auth.Ring
 	log     *bytes.Buffer // of the requests; whole when their answers have been read
 }
 
@@ -62,30 +63,52 @@ func newOffice(t *testing.T) *office {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secrets := auth.NewSecrets(ring)
-	o.tokens = auth.NewTokens(auth.TokensConfig{Accounts: o.store, Keys: auth.NewKeys(o.store, ring, nil), Secrets: secrets})
-	o.log = &bytes.Buffer{}
-	log := telemetry.NewLogger(o.log, slog.LevelInfo, "text")
-	o.service = catalog.New(catalog.Config{
-		Store: o.store, Admin: o.store, Metadata: o.files, Secrets: secrets, Log: log,
-		Providers: map[string]vending.Provider{"FILE": local.Provider{}, "S3": paperS3{}},
-	})
+	o.ring = ring
+	o.serve()
 	made, err := o.service.Bootstrap(t.Context(), catalog.Bootstrap{Accounts: o.store})
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.root = made.Credential
+	return o
+}
+
+// branch is one more server over the same database, with the same secrets.key.
+func (o *office) branch() *office {
+	o.t.Helper()
+	other := *o
+	var err error
+	if other.store, err = store.Open(o.t.Context(), store.Config{URL: o.url}); err != nil {
+		o.t.Fatal(err)
+	}
+	o.t.Cleanup(other.store.Close)
+	other.serve()
+	return &other
+}
+
+// serve wires everything over the store and listens.
+func (o *office) serve() {
+	o.t.Helper()
+	ring := o.ring
+	secrets := auth.NewSecrets(ring)
+	keys := auth.NewKeys(o.store, ring, nil)
+	o.tokens = auth.NewTokens(auth.TokensConfig{Accounts: o.store, Keys: keys, Secrets: secrets})
+	o.log = &bytes.Buffer{}
+	log := telemetry.NewLogger(o.log, slog.LevelInfo, "text")
+	o.service = catalog.New(catalog.Config{
+		Store: o.store, Admin: o.store, Metadata: o.files, Secrets: secrets, SigningKeyMaker: keys, Log: log,
+		Providers: map[string]vending.Provider{"FILE": local.Provider{}, "S3": paperS3{}},
+	})
 	server, err := api.NewServer(api.ServerConfig{
 		Endpoints: append(rest.Endpoints(rest.Config{Service: o.service, Tokens: rest.IssueTokens(o.tokens), Keys: o.tokens}),
 			manage.Endpoints(manage.Config{Service: o.service, Maintenance: &maintenance.Operations{Store: o.store, Tables: o.service, Now: time.Now}})...),
 		Metrics: telemetry.NewMetrics(prometheus.NewRegistry()), Authenticator: o.tokens, Log: log,
 	})
 	if err != nil {
-		t.Fatal(err)
+		o.t.Fatal(err)
 	}
 	o.server = httptest.NewServer(server)
-	t.Cleanup(o.server.Close)
-	return o
+	o.t.Cleanup(o.server.Close)
 }
 
 // paperS3 is an object store that nobody ever calls.

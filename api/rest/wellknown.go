@@ -62,7 +62,7 @@ func (h *handlers) showIssuer(w http.ResponseWriter, r *http.Request) error {
 		Scopes:             []string{"catalog", "PRINCIPAL_ROLE:ALL"},
 		ResponseTypes:      []string{},
 		SubjectTypes:       []string{"public"},
-		IDTokenSigningAlgs: []string{auth.AlgorithmEdDSA},
+		IDTokenSigningAlgs: []string{auth.AlgorithmEdDSA, auth.AlgorithmRS256},
 	})
 }
 

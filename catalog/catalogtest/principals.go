@@ -193,27 +193,3 @@ func (s *Store) findAccount(ctx context.Context, method string, wanted func(prin
 	})
 	return account, err
 }
-
-// SigningKeys gives the active keys.
-func (s *Store) SigningKeys(ctx context.Context) ([]auth.StoredKey, error) {
-	var keys []auth.StoredKey
-	err := s.tx(ctx, "SigningKeys", func(st *state) error {
-		keys = st.keys
-		return nil
-	})
-	return keys, err
-}
-
-// AddSigningKey keeps the key unless there is an active one of its algorithm.
-func (s *Store) AddSigningKey(ctx context.Context, k auth.StoredKey) ([]auth.StoredKey, error) {
-	var keys []auth.StoredKey
-	err := s.tx(ctx, "AddSigningKey", func(st *state) error {
-		active := func(other auth.StoredKey) bool { return other.Algorithm == k.Algorithm && other.RetiredAt.IsZero() }
-		if !slices.ContainsFunc(st.keys, active) {
-			st.keys = append(st.keys[:len(st.keys):len(st.keys)], k)
-		}
-		keys = st.keys
-		return nil
-	})
-	return keys, err
-}

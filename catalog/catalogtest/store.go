@@ -179,6 +179,8 @@ type maintenanceRow struct{ enabled, dirty bool }
 type principalRow struct {
 	catalog.PrincipalRecord
 	secret auth.StoredSecret
+	keys   []auth.ClientKey
+	spent  [][]byte // marks of assertions
 }
 
 type membership struct{ member, role uuid.UUID }

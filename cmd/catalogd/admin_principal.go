@@ -23,6 +23,9 @@ var principalVerbs = []*command{
 	{name: "show", arguments: "NAME", summary: "one principal with its roles", run: principalShow},
 	{name: "rotate", arguments: "NAME", summary: "give yourself a new secret, shown this once; the old one ends", run: principalRotate},
 	{name: "reset", arguments: "NAME", summary: "give a principal a new secret, as its administrator", run: principalReset},
+	{name: "add-key", arguments: "NAME", summary: "register a public key that a principal signs in with", run: principalAddKey},
+	{name: "list-keys", arguments: "NAME", summary: "the public keys of a principal", run: principalListKeys},
+	{name: "remove-key", arguments: "NAME KEY", summary: "take a public key from a principal; tokens that it obtained end", run: principalRemoveKey},
 	{name: "delete", arguments: "NAME", summary: "delete a principal; its tokens stop working", run: principalDelete},
 }
 

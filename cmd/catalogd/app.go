@@ -165,8 +165,10 @@ func (a *app) wire(ctx context.Context, ring *auth.Ring) error {
 	a.gather, a.metrics = registry, telemetry.NewMetrics(registry)
 	telemetry.CountRoundTrips(registry, a.store.RoundTrips)
 	a.secrets = auth.NewSecrets(ring)
+	keys := auth.NewKeys(a.store, ring, nil)
+	keys.Algorithm, keys.RotateAfter, keys.Log = a.config.Tokens.Algorithm, a.config.Tokens.RotateAfter, a.log
 	a.tokens = auth.NewTokens(auth.TokensConfig{
-		Accounts: a.store, Keys: auth.NewKeys(a.store, ring, nil), Secrets: a.secrets, Rotation: a.store, Life: a.config.Tokens.TTL,
+		Accounts: a.store, Keys: keys, Secrets: a.secrets, Rotation: a.store, Life: a.config.Tokens.TTL,
 	})
 	providers, err := a.providers(ctx)
 	if err != nil {
@@ -174,7 +176,7 @@ func (a *app) wire(ctx context.Context, ring *auth.Ring) error {
 	}
 	a.files = iceio.New(iceio.Config{Providers: providers})
 	a.service = catalog.New(catalog.Config{
-		Store: a.store, Admin: a.store, Metadata: a.files, Providers: providers, Secrets: a.secrets, Log: a.log,
+		Store: a.store, Admin: a.store, Metadata: a.files, Providers: providers, Secrets: a.secrets, SigningKeyMaker: keys, Log: a.log,
 		MetadataCacheBytes: int(a.config.Cache.Metadata),
 	})
 	a.worker = maintenance.New(maintenance.Config{

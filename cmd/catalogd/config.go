@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"catalogd/auth"
 	"catalogd/maintenance/layout"
 )
 
@@ -51,7 +52,9 @@ type SecretsConfig struct {
 
 // TokensConfig is about access tokens.
 type TokensConfig struct {
-	TTL time.Duration
+	TTL         time.Duration
+	Algorithm   string        // of new signing keys: auth.AlgorithmEdDSA or auth.AlgorithmRS256
+	RotateAfter time.Duration // age at which a signing key is succeeded by itself; 0: never
 }
 
 // CacheConfig bounds what is kept in memory.
@@ -104,7 +107,7 @@ func defaultConfig() Config {
 		Listen:      "127.0.0.1:8181",
 		OpsListen:   "127.0.0.1:8182",
 		Database:    DatabaseConfig{MaxConns: 16},
-		Tokens:      TokensConfig{TTL: time.Hour},
+		Tokens:      TokensConfig{TTL: time.Hour, Algorithm: auth.AlgorithmEdDSA},
 		Maintenance: MaintenanceConfig{Embedded: true, Memory: layout.MemoryBytesDefault},
 		Cache:       CacheConfig{Metadata: 64 << 20},
 		Log:         LogConfig{Level: slog.LevelInfo, Format: "json"},
@@ -146,6 +149,12 @@ func (c *Config) validate() error {
 	if c.Tokens.TTL < tokenTTLMin || c.Tokens.TTL > tokenTTLMax {
 		add("tokens.ttl", fmt.Sprintf("%d is outside %d to %d seconds",
 			int(c.Tokens.TTL.Seconds()), int(tokenTTLMin.Seconds()), int(tokenTTLMax.Seconds())), "")
+	}
+	if c.Tokens.Algorithm != auth.AlgorithmEdDSA && c.Tokens.Algorithm != auth.AlgorithmRS256 {
+		add("tokens.algorithm", fmt.Sprintf("%q is neither %s nor %s", c.Tokens.Algorithm, auth.AlgorithmEdDSA, auth.AlgorithmRS256), "")
+	}
+	if c.Tokens.RotateAfter != 0 && c.Tokens.RotateAfter < auth.KeyRotationMin {
+		add("tokens.rotate_after", fmt.Sprintf("a key cannot be succeeded before it is %d seconds old", int(auth.KeyRotationMin.Seconds())), "0 turns it off")
 	}
 	if c.Database.MaxConns < databaseConnsMin || c.Database.MaxConns > databaseConnsMax {
 		add("database.max_conns", fmt.Sprintf("%d is outside %d to %d", c.Database.MaxConns, databaseConnsMin, databaseConnsMax), "")

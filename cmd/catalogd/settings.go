@@ -42,6 +42,8 @@ var settings = []setting{
 	secret("secrets.key", "32 bytes in base64 that encrypt secrets at rest", func(c *Config) *string { return &c.Secrets.Key }),
 	secrets("secrets.previous_keys", "older keys that still decrypt, for rotation", func(c *Config) *[]string { return &c.Secrets.PreviousKeys }),
 	seconds("tokens.ttl", "life of access tokens in seconds", func(c *Config) *time.Duration { return &c.Tokens.TTL }),
+	text("tokens.algorithm", "EdDSA or RS256: what new signing keys are for", func(c *Config) *string { return &c.Tokens.Algorithm }),
+	seconds("tokens.rotate_after", "age in seconds at which a signing key is succeeded by another by itself; 0: never", func(c *Config) *time.Duration { return &c.Tokens.RotateAfter }),
 	toggle("maintenance.embedded", "serve runs a maintenance worker too", func(c *Config) *bool { return &c.Maintenance.Embedded }),
 	size("maintenance.memory", "memory of a compaction, for example 192MiB", func(c *Config) *int64 { return &c.Maintenance.Memory }),
 	text("maintenance.scratch", "folder of the worker's temporary files", func(c *Config) *string { return &c.Maintenance.Scratch }),
