@@ -134,6 +134,32 @@ func (b *bench) commitAs(c catalog.Caller, name string, r commit.Request) error 
 	return err
 }
 
+// loseOutcome lets commits end with an outcome that cannot be asked for either; applied says what it was in truth.
+func (b *bench) loseOutcome(applied bool) {
+	b.store.Inject(func(method string, _ int) (f catalogtest.Failure) {
+		switch method {
+		case "CommitPointers":
+			f = catalogtest.Failure{Err: catalogtest.Unknown(), Applied: applied}
+		case "CommitLanded":
+			f.Err = fault.New(fault.Busy, "away")
+		}
+		return f
+	})
+}
+
+// option sets a property of the warehouse, its only one.
+func (b *bench) option(name, value string) {
+	b.Helper()
+	w, err := b.store.FindWarehouse(ctx, "w")
+	if err != nil {
+		b.Fatal(err)
+	}
+	w.Properties = map[string]string{name: value}
+	if err := b.store.UpdateWarehouse(ctx, w, catalog.Fact{ID: uuid.New()}); err != nil {
+		b.Fatal(err)
+	}
+}
+
 func (b *bench) properties(pairs string) commit.Request {
 	return b.decode(`{"requirements":[],"updates":[{"action":"set-properties","updates":{` + pairs + `}}]}`)
 }

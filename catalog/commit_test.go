@@ -88,15 +88,7 @@ func TestField_C259_UnknownForGoodDeletesNothing(t *testing.T) {
 func unknownForGood(t *testing.T, applied bool) {
 	b := newBench(t)
 	table := b.mustCreate("t")
-	b.store.Inject(func(method string, _ int) catalogtest.Failure {
-		switch method {
-		case "CommitPointers":
-			return catalogtest.Failure{Err: catalogtest.Unknown(), Applied: applied}
-		case "CommitLanded":
-			return catalogtest.Failure{Err: fault.New(fault.Busy, "away")}
-		}
-		return catalogtest.Failure{}
-	})
+	b.loseOutcome(applied)
 	change := b.appendTo(table, 1)
 	wantKind(t, b.commitAs(system, "t", change), fault.CommitUnknown)
 	if n := len(b.files.Files()); n != 2 {

@@ -82,15 +82,7 @@ func TestIdempotency_RepeatAfterAnUnknownOutcome(t *testing.T) {
 func repeatedAfterUnknown(t *testing.T, applied bool) {
 	b := newBench(t)
 	table := b.mustCreate("t")
-	b.store.Inject(func(method string, _ int) (f catalogtest.Failure) {
-		switch method {
-		case "CommitPointers":
-			f = catalogtest.Failure{Err: catalogtest.Unknown(), Applied: applied}
-		case "CommitLanded":
-			f.Err = fault.New(fault.Busy, "away")
-		}
-		return f
-	})
+	b.loseOutcome(applied)
 	caller, change := withKey(system), b.appendTo(table, 1)
 	err := b.commitAs(caller, "t", change)
 	if applied && err != nil { // the key was found before the answer was given

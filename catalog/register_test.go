@@ -321,14 +321,7 @@ func TestRegister_OverwriteNeedsTheRightsOfARewrite(t *testing.T) {
 
 func TestRegister_VersionsOfTheWarehouse(t *testing.T) {
 	b := newBench(t)
-	w, err := b.store.FindWarehouse(ctx, "w")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Properties = map[string]string{"allowed-format-versions": "1,3"}
-	if err := b.store.UpdateWarehouse(ctx, w, catalog.Fact{ID: uuid.New()}); err != nil {
-		t.Fatal(err)
-	}
+	b.option("allowed-format-versions", "1,3")
 	b.refusedRegister("t", b.file("s3://bucket/w/t/v1.metadata.json", tableFile(someUUID, "s3://bucket/w/t", "", "")), fault.BadRequest, "allows 1, 3")
 }
 

@@ -136,14 +136,7 @@ func TestOutdated_ALogNamesNothingElse(t *testing.T) {
 func TestDrop_PurgeWaits(t *testing.T) {
 	for text, want := range map[string]time.Duration{"": 0, "3600": time.Hour, "-1": 0, "soon": 0} {
 		b := newBench(t)
-		w, err := b.store.FindWarehouse(ctx, "w")
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.Properties = map[string]string{"purge-delay-seconds": text}
-		if err := b.store.UpdateWarehouse(ctx, w, catalog.Fact{ID: uuid.New()}); err != nil {
-			t.Fatal(err)
-		}
+		b.option("purge-delay-seconds", text)
 		b.mustCreate("t")
 		res, err := b.store.Resolve(ctx, catalog.Lookup{Principal: system.Principal, Warehouse: "w", Namespace: catalog.Namespace{"a"}, Table: "t"})
 		if err != nil {

@@ -218,25 +218,33 @@ SELECT concat_ws(' ', (SELECT count(*) FROM events), (SELECT count(*) FROM audit
 	})
 }
 
+// kindCase is an error of the driver's and the kind of fault that is made of it.
+type kindCase struct {
+	name string
+	err  error
+	kind fault.Kind
+}
+
+func wantKinds(t *testing.T, made func(error) error, cases []kindCase) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if got := fault.KindOf(made(c.err)); got != c.kind {
+				t.Errorf("got %q, want %q", got, c.kind)
+			}
+		})
+	}
+}
+
 // What failed before the commit was sent is no unknown outcome, and what the database refused is none either.
 func TestSentOutcome(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		err  error
-		kind fault.Kind
-	}{
+	wantKinds(t, sentOutcome, []kindCase{
 		{"landed", nil, ""},
 		{"an error proves the rollback", &pgconn.PgError{SeverityUnlocalized: "ERROR", Code: stateDeadlock}, fault.Internal},
 		{"a session that was ended", &pgconn.PgError{SeverityUnlocalized: "FATAL", Code: stateAdminShutdown}, fault.CommitUnknown},
 		{"an end of the stream", io.ErrUnexpectedEOF, fault.CommitUnknown},
 		{"a preparation that failed", pgx.ErrPreprocessingBatch{}, fault.Internal},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := fault.KindOf(sentOutcome(tt.err)); got != tt.kind {
-				t.Errorf("got %q, want %q", got, tt.kind)
-			}
-		})
-	}
+	})
 }
 
 // TestCommitLanded_WaitsForACommitOnItsWay asks while the COMMIT is still travelling: nobody knows yet, and the
@@ -426,11 +434,7 @@ func TestInTx_RealDeadlock(t *testing.T) {
 }
 
 func TestCommitOutcome(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		err  error
-		kind fault.Kind
-	}{
+	wantKinds(t, commitOutcome, []kindCase{
 		{"landed", nil, ""},
 		{"an error proves the rollback", &pgconn.PgError{SeverityUnlocalized: "ERROR", Code: stateUniqueViolation}, fault.Internal},
 		{"a session that was ended proves nothing", &pgconn.PgError{SeverityUnlocalized: "FATAL", Code: stateAdminShutdown}, fault.CommitUnknown},
@@ -438,22 +442,12 @@ func TestCommitOutcome(t *testing.T) {
 		{"an end of the stream", io.ErrUnexpectedEOF, fault.CommitUnknown},
 		{"a deadline", context.DeadlineExceeded, fault.CommitUnknown},
 		{"a rollback instead", pgx.ErrTxCommitRollback, fault.Internal},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := fault.KindOf(commitOutcome(tt.err)); got != tt.kind {
-				t.Errorf("got %q, want %q", got, tt.kind)
-			}
-		})
-	}
+	})
 }
 
 func TestTranslate(t *testing.T) {
 	state := func(code, constraint string) error { return &pgconn.PgError{Code: code, ConstraintName: constraint} }
-	for _, tt := range []struct {
-		name string
-		err  error
-		kind fault.Kind
-	}{
+	wantKinds(t, translate, []kindCase{
 		{"nothing", nil, ""},
 		{"a fault stays", fault.New(fault.Forbidden, "no"), fault.Forbidden},
 		{"a name that is taken", state(stateUniqueViolation, "tables_name_key"), fault.AlreadyExists},
@@ -471,11 +465,5 @@ func TestTranslate(t *testing.T) {
 		{"a broken connection", io.ErrUnexpectedEOF, fault.Busy},
 		{"a connection that broke some messages ago", fmt.Errorf("receive: %w", pgconn.ErrConnClosed), fault.Busy},
 		{"a defect", errors.New("boom"), fault.Internal},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := fault.KindOf(translate(tt.err)); got != tt.kind {
-				t.Errorf("got %q, want %q", got, tt.kind)
-			}
-		})
-	}
+	})
 }
