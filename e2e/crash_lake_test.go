@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -262,14 +263,22 @@ func (b *lockedBuffer) String() string {
 	return b.to.String()
 }
 
+// Ports of servers whose address must be known before they listen. They are below those that systems give to outgoing
+// connections, one of which could take such a port before its server does, or while the server is dead; and below those of
+// the object stores.
+const freePortMin, freePortsMax = 10000, 10000
+
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", freePortMin+mathrand.IntN(freePortsMax)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no free port was found")
+	return ""
 }
 
 // awaitReady waits until the server says that it and the database are ready.

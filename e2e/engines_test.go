@@ -22,9 +22,12 @@ var jvms = make(chan struct{}, 3)
 // installed runs a client's install script and gives the fields of its last line.
 func installed(t testing.TB, client string, args ...string) []string {
 	t.Helper()
-	out, err := exec.Command(filepath.Join(root(t), "e2e", "clients", client, "install"), args...).Output()
+	install := exec.Command(filepath.Join(root(t), "e2e", "clients", client, "install"), args...)
+	var errs bytes.Buffer
+	install.Stderr = &errs
+	out, err := install.Output()
 	if err != nil {
-		t.Fatalf("install %s: %v", client, err)
+		t.Fatalf("install %s: %v\n%s", client, err, tail(errs.String(), 20))
 	}
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	return strings.Fields(ansi.ReplaceAllString(lines[len(lines)-1], ""))

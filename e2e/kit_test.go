@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -19,13 +20,37 @@ import (
 // The client and the server share the disk, and the kit asks for locations under file:/tmp.
 func TestKit_OnFile(t *testing.T) {
 	t.Parallel()
-	for _, folder := range []string{"/tmp/ns", "/tmp/newdb"} { // the kit's, in which a second user's run could not write
+	takeKitFolders(t)
+	runKit(t, "kit", "REST compatibility kit", "file", startKitServer(t, nil, "/tmp"),
+		"rck.requires-namespace-create=true", "rck.supports-names-with-dot=true")
+}
+
+// takeKitFolders lets one run of this machine at a time have the folders that the kit writes to: whoever ends takes them
+// away, and with them what another run has in them.
+func takeKitFolders(t *testing.T) {
+	t.Helper()
+	turn, err := os.Open("/tmp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { turn.Close() }) // last of all
+	if err := flock(turn); err != nil {
+		t.Fatalf("wait for the kit's folders: %v", err)
+	}
+	for _, folder := range []string{"/tmp/ns", "/tmp/newdb"} { // in which a second user's run could not write
 		if _, err := os.Stat(folder); os.IsNotExist(err) {
 			t.Cleanup(func() { os.RemoveAll(folder) })
 		}
 	}
-	runKit(t, "kit", "REST compatibility kit", "file", startKitServer(t, nil, "/tmp"),
-		"rck.requires-namespace-create=true", "rck.supports-names-with-dot=true")
+}
+
+// flock waits for the lock of a file or folder, which ends with the file's closing or the process.
+func flock(f *os.File) error {
+	for {
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != syscall.EINTR {
+			return err
+		}
+	}
 }
 
 // The client has no right on the bucket. Tests that ask for locations under file:/tmp cannot pass here, and are known; for

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"catalogd/openapi"
 	"catalogd/openapi/openapitest"
@@ -25,6 +26,9 @@ import (
 const (
 	recordedBytesMax = 8 << 20 // of one answer; a longer one is passed on and counted, and not looked at
 	recordedKindsMax = 20      // different deviations from the document; the others are counted
+	// recordedIdleMax is how long a connection to the server is kept for later: well below the two minutes after which the
+	// server closes it, or a request could meet that.
+	recordedIdleMax = 30 * time.Second
 )
 
 // slips are the places where the document says otherwise than every server and client do; answers that deviate there
@@ -78,7 +82,7 @@ func recorded(t *testing.T, s *server, suite string) *server {
 	}
 	r := &recorder{
 		suite: suite, server: &url.URL{Scheme: uri.Scheme, Host: uri.Host}, base: uri.Path, document: document,
-		transport: &http.Transport{DisableCompression: true},
+		transport: &http.Transport{DisableCompression: true, IdleConnTimeout: recordedIdleMax},
 		answers:   map[string]int{}, statuses: map[int]int{}, slipped: map[string]int{}, outside: map[string]int{}, wrong: map[string]int{},
 	}
 	front := httptest.NewServer(r)

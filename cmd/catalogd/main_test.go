@@ -86,7 +86,18 @@ func setupScript(e *testscript.Env) error {
 // scriptServer is a catalogd in the background of a script.
 type scriptServer struct {
 	cmd  *exec.Cmd
-	done chan error
+	done chan error // its end, then closed
+}
+
+// end ends a server that a script left running, orderly, so that its Postgres does not outlive the script's folder.
+func (s *scriptServer) end() {
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-s.done:
+	case <-time.After(readyMax):
+		_ = s.cmd.Process.Kill()
+		<-s.done
+	}
 }
 
 func serverCommand(ts *testscript.TestScript, neg bool, args []string) {
@@ -95,7 +106,7 @@ func serverCommand(ts *testscript.TestScript, neg bool, args []string) {
 	case len(args) > 1 && args[0] == "start" && !neg:
 		s := startScriptServer(ts, args[1:])
 		*running = append(*running, s)
-		ts.Defer(func() { _ = s.cmd.Process.Kill() })
+		ts.Defer(s.end)
 	case len(args) == 2 && args[0] == "stop" && !neg && len(*running) > 0:
 		last := len(*running) - 1
 		s := (*running)[last]
@@ -148,6 +159,7 @@ func startScriptServer(ts *testscript.TestScript, args []string) *scriptServer {
 		for lines.Scan() {
 		}
 		s.done <- cmd.Wait()
+		close(s.done)
 		logs.Close()
 	}()
 	select {
