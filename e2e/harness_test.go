@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -182,7 +184,7 @@ func (s *server) waitReady(t testing.TB) {
 		t.Fatal(err)
 	}
 	s.cmd.Stderr = s.log
-	if err := s.cmd.Start(); err != nil {
+	if err := startBound(s.cmd); err != nil {
 		t.Fatalf("start catalogd: %v", err)
 	}
 	ready := make(chan bool, 1)
@@ -206,6 +208,22 @@ func (s *server) waitReady(t testing.TB) {
 		t.Fatalf("catalogd was not ready after %d s:\n%s", startSecondsMax, s.log)
 	}
 	s.env = readEnv(t, filepath.Join(s.dir, "client.env"))
+}
+
+// startBound starts a process that is told to end when this one does, in whatever way: a run that is out of time ends
+// without its cleanups. The kernel tells it when the thread ends that started it, so that one stays for good.
+func startBound(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			select {}
+		}
+	}()
+	return <-started
 }
 
 // stop ends the server as an operator would.
@@ -248,6 +266,8 @@ func cleanEnv() []string {
 type s3store struct {
 	dir string
 	env map[string]string
+	// watched is held as long as the store is to run: it ends with its closing, which is the collector's when nobody has it.
+	watched io.Closer
 	// sts overrides the endpoint that the catalog asks for sessions.
 	sts string
 	// base is the folder of the bucket that the warehouse is in; "" is "e2e".
@@ -281,7 +301,18 @@ func startStore(t testing.TB, dir, iam string) *s3store {
 	if out, err := up.CombinedOutput(); err != nil {
 		t.Fatalf("start the object store: %v\n%s", err, out)
 	}
-	return &s3store{dir: dir, env: readEnv(t, filepath.Join(dir, "env"))}
+	// The watcher's input ends with this process, in whatever way. A store that was stopped by then is not there for it. In
+	// its own group, it gets no interrupt from the terminal.
+	watch := exec.Command("bash", "-c", `cat >/dev/null; "$0" "$1"`, filepath.Join(root(t), "e2e", "s3", "down"), dir)
+	watch.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	input, err := watch.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := watch.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return &s3store{dir: dir, env: readEnv(t, filepath.Join(dir, "env")), watched: input}
 }
 
 func (s *s3store) stop() {

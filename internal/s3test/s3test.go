@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -97,6 +98,7 @@ func start() (*Store, error) {
 	// The watcher stops the store and removes its data when this process ends, in whatever way: its input ends then.
 	watch := exec.Command("bash", "-c", `cat >/dev/null; "$0" "$1"; status=$?; rm -rf "$1"; exit $status`, filepath.Join(scripts, "down"), dir)
 	watch.Stderr = os.Stderr
+	watch.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt from the terminal is not for it
 	stdin, err := watch.StdinPipe()
 	if err != nil {
 		return nil, err
