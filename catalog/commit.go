@@ -192,7 +192,7 @@ func (s *Service) planCommit(ctx context.Context, c Caller, warehouse string, id
 func (s *Service) swap(c Caller, operation string, w Warehouse, record TableRecord, next metadataText) *pending {
 	p := &pending{ident: record.Ident, document: next, previous: record.MetadataLocation}
 	p.change = PointerChange{
-		WarehouseID: w.ID, Old: record.MetadataLocation,
+		WarehouseID: w.ID, Old: record.MetadataLocation, From: record.place(),
 		Fact: s.fact(c, operation, record.Ident.String(), w.ID, record.ID),
 	}
 	if !samePlace(next.Location(), record.Location) {

@@ -177,6 +177,7 @@ type PointerChange struct {
 	Record      TableRecord // as it will be: kind, new metadata location, location, format version
 	WarehouseID uuid.UUID
 	Old         string // the metadata location that must still be current; "" creates the row
+	From        Place  // of a swap, as of a TableRename
 	// StagedUUID releases the staged row of that uuid, whose location passes to the table; uuid.Nil: none.
 	StagedUUID uuid.UUID
 	// OldLocation is set when a swap moves the table's location: the new one is reserved in the same transaction.

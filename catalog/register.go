@@ -264,7 +264,7 @@ func (s *Service) registration(c Caller, kind Kind, res Resolution, r RegisterRe
 	}
 	if old := kind.of(res); old != nil {
 		record.ID, record.Version = old.ID, old.Version+1
-		change.Old = old.MetadataLocation
+		change.Old, change.From = old.MetadataLocation, old.place()
 		if !samePlace(record.Location, old.Location) {
 			change.OldLocation = old.Location
 		}

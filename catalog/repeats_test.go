@@ -235,6 +235,28 @@ func (f slowFiles) WriteMetadata(ctx context.Context, at vending.FilePlace, body
 	return f.MetadataIO.WriteMetadata(ctx, at, body)
 }
 
+// A commit is under way, its table gets another name, and the commit comes again: that one is refused, and the refusal must
+// stay true.
+func TestCommit_RefusedWhileUnderWay(t *testing.T) {
+	b := newBench(t)
+	landed := b.appendTo(b.mustCreate("t"), 7)
+	other, meanwhile := b.start(), 0
+	b.Metadata = slowFiles{b.files, func() {
+		if meanwhile++; meanwhile > 1 {
+			return
+		}
+		if err := other.RenameTable(ctx, system, catalog.RenameTableRequest{Warehouse: "w", From: id("t"), To: id("u")}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := other.CommitTable(ctx, system, catalog.CommitTableRequest{Warehouse: "w", Ident: id("t"), Change: landed})
+		wantKind(t, err, fault.NoSuchTable)
+	}}
+	wantKind(t, b.commitAs(system, "t", landed), fault.NoSuchTable)
+	if n := b.load("u").Document.SnapshotCount(); n != 0 {
+		t.Errorf("the renamed table has %d snapshots of it", n)
+	}
+}
+
 // The client sent the commit of its create transaction again, to another server, before the first one had ended: the one
 // that comes second is the repeat of the other, and no clean refusal.
 func TestCommit_CreateUnderWayTwice(t *testing.T) {

@@ -14,11 +14,13 @@ import (
 // A pointer and all that goes with it is one statement: each part of a statement costs less than a statement of its own.
 // The parts behind the pointer's take their row from it, so that they write nothing when it has not moved.
 
+// A table that was renamed since the commit was planned is not the one that was meant: who asked for that name again may
+// have been told that there is none, and what he was told must stay true.
 const sqlSwapPointer = `
 UPDATE tables
 SET table_uuid = @uuid, location = @location, metadata_location = @metadata, format_version = @format,
     version = version + 1, updated_at = @at
-WHERE id = @id AND warehouse_id = @warehouse AND kind = @kind AND metadata_location = @old
+WHERE id = @id AND warehouse_id = @warehouse AND kind = @kind AND metadata_location = @old AND ` + stillThere + `
 RETURNING id`
 
 // The warehouse comes from the namespace, so that a table can never be in two warehouses at once.
@@ -108,6 +110,7 @@ func queuePointer(batch *pgx.Batch, c catalog.PointerChange, moved *bool) error 
 	part := makePointer
 	if c.Old != "" {
 		part, args["old"] = movePointer, c.Old
+		args["from"], args["from_name"] = nullable(c.From.NamespaceID), storable(c.From.Name)
 	} else {
 		args["namespace"], args["name"], args["name_key"] = r.NamespaceID, r.Ident.Name, fold(r.Ident.Name)
 	}

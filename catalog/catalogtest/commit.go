@@ -83,6 +83,9 @@ func (s *Store) move(st *state, c catalog.PointerChange) error {
 	case t.MetadataLocation != c.Old || t.Kind != c.Record.Kind:
 		return fault.New(fault.CommitRace, "%s %s was changed by another commit", c.Record.Kind, c.Record.Ident)
 	}
+	if err := stillAt(t, c.From); err != nil {
+		return err
+	}
 	t.UUID, t.Location, t.MetadataLocation = c.Record.UUID, c.Record.Location, c.Record.MetadataLocation
 	t.FormatVersion, t.Version = c.Record.FormatVersion, t.Version+1
 	st.tables[t.ID] = t

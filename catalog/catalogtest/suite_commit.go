@@ -2,6 +2,7 @@ package catalogtest
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 
 	"github.com/google/uuid"
@@ -62,6 +63,18 @@ var commitPromises = []promise{
 		got := b.load(catalog.Identifier{Namespace: a.Levels, Name: "u"})
 		if got == nil || got.MetadataLocation != change.Record.MetadataLocation {
 			b.Errorf("found %+v", got)
+		}
+	}},
+	{"SwapOfWhatWasRenamedMeanwhile", func(b *bench) {
+		a, other := b.namespace("a"), b.namespace("other")
+		for i, to := range []catalog.NamespaceRecord{a, other} {
+			made := b.table(a, fmt.Sprintf("t%d", i))
+			change := b.swap(made)
+			change.From = catalog.Place{NamespaceID: a.ID, Name: made.Ident.Name}
+			b.must(b.rename(made, to, fmt.Sprintf("u%d", i)))
+			b.leavesNoTrace(func() { b.refused(b.commit(change), fault.CommitRace, "") })
+			change.Fact, change.From = b.fact("commit-table", "again"), catalog.Place{NamespaceID: to.ID, Name: fmt.Sprintf("u%d", i)}
+			b.must(b.commit(change))
 		}
 	}},
 	{"Field_C121_AllOrNone", allOrNone},
