@@ -11,6 +11,7 @@ func RootEndpoint() Endpoint {
 				"name":       "catalogd",
 				"catalog":    CatalogBase,
 				"management": ManagementBase + "/v1",
+				"reference":  ManagementBase + "/docs",
 				"help":       "this is an Iceberg REST catalog: set a client's uri to this server's address followed by " + CatalogBase,
 			})
 		},

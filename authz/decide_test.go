@@ -216,7 +216,7 @@ func TestTable_DataNeedsDataPrivileges(t *testing.T) {
 		{CatalogManageAccess, CatalogManageGrants, true},
 		{ServiceManageAccess, CatalogCreate, true},
 		{ServiceManageAccess, TableList, false},
-		{ServiceManageAccess, PrincipalRotateCredentials, false},
+		{ServiceManageAccess, PrincipalRotateCredentials, true},
 		{CatalogManageContent, CatalogDrop, false},
 		{"NO_SUCH_PRIVILEGE", TableList, false},
 		{TableList, "NO_SUCH_PRIVILEGE", false},

@@ -123,7 +123,10 @@ POLICY_READ <- POLICY_WRITE POLICY_FULL_METADATA M C
 POLICY_LIST <- POLICY_CREATE POLICY_READ POLICY_WRITE POLICY_FULL_METADATA M C
 POLICY_FULL_METADATA POLICY_ATTACH POLICY_DETACH CATALOG_ATTACH_POLICY NAMESPACE_ATTACH_POLICY TABLE_ATTACH_POLICY CATALOG_DETACH_POLICY NAMESPACE_DETACH_POLICY TABLE_DETACH_POLICY <- M C`
 
-// Every cell of the matrix, privilege by privilege, is as in Polaris.
+// departures are the cells that Polaris has not: held, wanted. There nobody but a principal itself rotates its secret.
+var departures = map[[2]string]bool{{"SERVICE_MANAGE_ACCESS", "PRINCIPAL_ROTATE_CREDENTIALS"}: true}
+
+// Every other cell of the matrix, privilege by privilege, is as in Polaris.
 func TestTable_IsPolaris(t *testing.T) {
 	names := strings.Fields(polarisNames)
 	if len(names) != 102 {
@@ -152,7 +155,7 @@ func TestTable_IsPolaris(t *testing.T) {
 			if !Known(Privilege(w)) {
 				t.Fatalf("the table lacks %s", w)
 			}
-			if got := Implies(Privilege(h), Privilege(w)); got != (h == w || want[[2]string{h, w}]) {
+			if got := Implies(Privilege(h), Privilege(w)); got != (h == w || want[[2]string{h, w}] || departures[[2]string{h, w}]) {
 				t.Errorf("Implies(%s, %s) = %v, which is not so in Polaris", h, w, got)
 			}
 		}

@@ -266,7 +266,7 @@ var served = []servedRow{
 	{PrincipalListGrants, onRoot, with(byService, PrincipalManageGrants, PrincipalManageGrantsForGrantee), "see which roles a principal has"},
 	{PrincipalManageGrants, onRoot, byService, "grant privileges on a principal"},
 	{PrincipalManageGrantsForGrantee, onRoot, byService, "take roles away from a principal"},
-	{PrincipalRotateCredentials, onRoot, nil, "rotate a principal's own secret; nothing contains it"},
+	{PrincipalRotateCredentials, onRoot, byService, "give a principal a new secret that nobody chose; everybody may himself"},
 	{PrincipalResetCredentials, onRoot, byService, "give a principal a new secret"},
 	{PrincipalImpersonate, onRoot, nil, "act for principals that have no rights over principals, at the token route; nothing contains it"},
 

@@ -69,12 +69,12 @@ func (s *Service) memberAndRole(
 }
 
 // ListPrincipalRolesOf gives the principal roles of a principal; everybody may ask for himself.
-func (s *Service) ListPrincipalRolesOf(ctx context.Context, c Caller, principal string) ([]RoleRecord, error) {
+func (s *Service) ListPrincipalRolesOf(ctx context.Context, c Caller, principal string, q ListQuery) ([]RoleRecord, error) {
 	p, err := s.principalForSelfToo(ctx, c, need{"list-roles-of-principal", principal, authz.PrincipalListGrants})
 	if err != nil {
 		return nil, err
 	}
-	roles, err := s.Admin.PrincipalRolesOf(ctx, p.ID)
+	roles, err := s.Admin.PrincipalRolesOf(ctx, p.ID, q)
 	if err != nil {
 		return nil, fmt.Errorf("list the roles of %s: %w", principal, err)
 	}
@@ -82,18 +82,18 @@ func (s *Service) ListPrincipalRolesOf(ctx context.Context, c Caller, principal 
 }
 
 // ListPrincipalsWith gives the principals that have a principal role.
-func (s *Service) ListPrincipalsWith(ctx context.Context, c Caller, role string) ([]PrincipalRecord, error) {
-	n := need{"list-principals-with-role", role, authz.PrincipalRoleListGrants}
+func (s *Service) ListPrincipalsWith(ctx context.Context, c Caller, role RoleName, q ListQuery) ([]PrincipalRecord, error) {
+	n := need{"list-principals-with-role", role.Name, authz.PrincipalRoleListGrants}
 	if err := s.requireOnRoot(ctx, c, n); err != nil {
 		return nil, err
 	}
-	r, err := s.roleNamed(ctx, uuid.Nil, role)
+	r, err := s.roleNamed(ctx, uuid.Nil, role.Name)
 	if err != nil {
 		return nil, err
 	}
-	members, err := s.Admin.PrincipalsWith(ctx, r.ID)
+	members, err := s.Admin.PrincipalsWith(ctx, r.ID, q)
 	if err != nil {
-		return nil, fmt.Errorf("list the principals with %s: %w", role, err)
+		return nil, fmt.Errorf("list the principals with %s: %w", role.Name, err)
 	}
 	return members, nil
 }
@@ -149,7 +149,7 @@ func (s *Service) catalogMember(ctx context.Context, c Caller, m CatalogRoleMemb
 
 // ListCatalogRolesOf gives the catalog roles that m's principal role has in m's warehouse. Administrators of the
 // service may ask, and those of the warehouse.
-func (s *Service) ListCatalogRolesOf(ctx context.Context, c Caller, m CatalogRoleMember) ([]RoleRecord, error) {
+func (s *Service) ListCatalogRolesOf(ctx context.Context, c Caller, m CatalogRoleMember, q ListQuery) ([]RoleRecord, error) {
 	res, err := s.resolve(ctx, c, Lookup{Warehouse: m.Warehouse})
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (s *Service) ListCatalogRolesOf(ctx context.Context, c Caller, m CatalogRol
 	if err != nil {
 		return nil, err
 	}
-	roles, err := s.Admin.CatalogRolesOf(ctx, holder.ID, res.Warehouse.ID)
+	roles, err := s.Admin.CatalogRolesOf(ctx, holder.ID, res.Warehouse.ID, q)
 	if err != nil {
 		return nil, fmt.Errorf("list the catalog roles of %s: %w", m.PrincipalRole, err)
 	}
@@ -172,12 +172,12 @@ func (s *Service) ListCatalogRolesOf(ctx context.Context, c Caller, m CatalogRol
 }
 
 // ListPrincipalRolesWith gives the principal roles that have a catalog role.
-func (s *Service) ListPrincipalRolesWith(ctx context.Context, c Caller, n RoleName) ([]RoleRecord, error) {
+func (s *Service) ListPrincipalRolesWith(ctx context.Context, c Caller, n RoleName, q ListQuery) ([]RoleRecord, error) {
 	role, err := s.grantee(ctx, c, n, "list-holders-of-catalog-role", authz.CatalogRoleListGrants)
 	if err != nil {
 		return nil, err
 	}
-	holders, err := s.Admin.PrincipalRolesWith(ctx, role.ID)
+	holders, err := s.Admin.PrincipalRolesWith(ctx, role.ID, q)
 	if err != nil {
 		return nil, fmt.Errorf("list who has %s: %w", n.Name, err)
 	}

@@ -45,6 +45,22 @@ type RoleGrant struct {
 	Name      string    // of a table or view
 }
 
+// GrantKey is a grant's place among those of its role.
+type GrantKey struct {
+	Namespace Namespace       `json:"n"`
+	Name      string          `json:"t"`
+	Privilege authz.Privilege `json:"p"`
+}
+
+// Key is the grant's place.
+func (g RoleGrant) Key() GrantKey { return GrantKey{g.Namespace, g.Name, g.Privilege} }
+
+// GrantOn is a grant on a securable, by who holds it; and its place among those of the securable.
+type GrantOn struct {
+	Role      string          `json:"r"`
+	Privilege authz.Privilege `json:"p"`
+}
+
 // SecretChange is a principal's new secret.
 type SecretChange struct {
 	PrincipalID uuid.UUID
@@ -58,7 +74,7 @@ type SecretChange struct {
 type PrincipalStore interface {
 	CreatePrincipal(ctx context.Context, p PrincipalRecord, s auth.StoredSecret, f Fact) error
 	FindPrincipal(ctx context.Context, name string) (PrincipalRecord, error)
-	ListPrincipals(ctx context.Context) ([]PrincipalRecord, error)
+	ListPrincipals(ctx context.Context, q ListQuery) ([]PrincipalRecord, error)
 	UpdatePrincipal(ctx context.Context, p PrincipalRecord, f Fact) error
 	DropPrincipal(ctx context.Context, id uuid.UUID, f Fact) error
 	// ReplaceSecret: fault.Forbidden when Replaces is not the present secret's mark, read under the row's lock.
@@ -69,7 +85,7 @@ type PrincipalStore interface {
 type RoleStore interface {
 	CreateRole(ctx context.Context, r RoleRecord, f Fact) error
 	FindRole(ctx context.Context, warehouseID uuid.UUID, name string) (RoleRecord, error)
-	ListRoles(ctx context.Context, warehouseID uuid.UUID) ([]RoleRecord, error)
+	ListRoles(ctx context.Context, warehouseID uuid.UUID, q ListQuery) ([]RoleRecord, error)
 	UpdateRole(ctx context.Context, r RoleRecord, f Fact) error
 	DropRole(ctx context.Context, r RoleRecord, f Fact) error
 }
@@ -78,12 +94,12 @@ type RoleStore interface {
 type MemberStore interface {
 	AssignPrincipalRole(ctx context.Context, principalID, roleID uuid.UUID, f Fact) error
 	RevokePrincipalRole(ctx context.Context, principalID, roleID uuid.UUID, f Fact) error
-	PrincipalRolesOf(ctx context.Context, principalID uuid.UUID) ([]RoleRecord, error)
-	PrincipalsWith(ctx context.Context, roleID uuid.UUID) ([]PrincipalRecord, error)
+	PrincipalRolesOf(ctx context.Context, principalID uuid.UUID, q ListQuery) ([]RoleRecord, error)
+	PrincipalsWith(ctx context.Context, roleID uuid.UUID, q ListQuery) ([]PrincipalRecord, error)
 	AssignCatalogRole(ctx context.Context, principalRoleID, catalogRoleID uuid.UUID, f Fact) error
 	RevokeCatalogRole(ctx context.Context, principalRoleID, catalogRoleID uuid.UUID, f Fact) error
-	CatalogRolesOf(ctx context.Context, principalRoleID, warehouseID uuid.UUID) ([]RoleRecord, error)
-	PrincipalRolesWith(ctx context.Context, catalogRoleID uuid.UUID) ([]RoleRecord, error)
+	CatalogRolesOf(ctx context.Context, principalRoleID, warehouseID uuid.UUID, q ListQuery) ([]RoleRecord, error)
+	PrincipalRolesWith(ctx context.Context, catalogRoleID uuid.UUID, q ListQuery) ([]RoleRecord, error)
 }
 
 // GrantStore keeps grants of catalog roles.
@@ -92,7 +108,10 @@ type GrantStore interface {
 	AddGrant(ctx context.Context, role RoleRecord, g RoleGrant, f Fact) error
 	// RevokeGrant is idempotent.
 	RevokeGrant(ctx context.Context, role RoleRecord, g RoleGrant, f Fact) error
-	ListGrants(ctx context.Context, role RoleRecord) ([]RoleGrant, error)
+	// ListGrants gives a role's grants behind one, outermost securables first; limit 0 is all of them.
+	ListGrants(ctx context.Context, role RoleRecord, behind GrantKey, limit int) ([]RoleGrant, error)
+	// ListGrantsOn gives the grants that roles of a warehouse hold on a securable itself, by role and privilege.
+	ListGrantsOn(ctx context.Context, warehouseID uuid.UUID, on authz.Securable, behind GrantOn, limit int) ([]GrantOn, error)
 }
 
 // HeldGrant is a grant that a principal holds, and by which of its roles: the principal has PrincipalRole, which has

@@ -48,12 +48,12 @@ func (s *Service) CreatePrincipal(ctx context.Context, c Caller, d PrincipalDraf
 	return p, secret, nil
 }
 
-// ListPrincipals gives all principals by name.
-func (s *Service) ListPrincipals(ctx context.Context, c Caller) ([]PrincipalRecord, error) {
+// ListPrincipals gives principals by name.
+func (s *Service) ListPrincipals(ctx context.Context, c Caller, q ListQuery) ([]PrincipalRecord, error) {
 	if err := s.requireOnRoot(ctx, c, need{"list-principals", "all principals", authz.PrincipalList}); err != nil {
 		return nil, err
 	}
-	all, err := s.Admin.ListPrincipals(ctx)
+	all, err := s.Admin.ListPrincipals(ctx, q)
 	if err != nil {
 		return nil, fmt.Errorf("list principals: %w", err)
 	}
@@ -132,10 +132,11 @@ func (s *Service) DropPrincipal(ctx context.Context, c Caller, name string) erro
 	return nil
 }
 
-// RotateSecret gives the caller, and nobody else, a new secret. The old one ends at once, and so do refreshes of
-// tokens that it obtained; such a token itself lives to its end. A narrowed token is refused: the new secret would give
-// every role. So is one whose secret was replaced meanwhile: a stolen token must not undo what was done about the theft.
-// A secret that must be rotated gives tokens without roles, and only those may.
+// RotateSecret gives a principal a new, generated secret: itself, or another one to who holds
+// PRINCIPAL_ROTATE_CREDENTIALS. The old one ends at once, and so do refreshes of tokens that it obtained; such a token
+// itself lives to its end. Of oneself a narrowed token is refused: the new secret would give every role. So is one whose
+// secret was replaced meanwhile: a stolen token must not undo what was done about the theft. A secret that must be rotated
+// gives tokens without roles, and only those may.
 func (s *Service) RotateSecret(ctx context.Context, c Caller, name string) (PrincipalRecord, auth.Secret, error) {
 	res, err := s.resolveRoot(ctx, c)
 	if err != nil {
@@ -147,7 +148,10 @@ func (s *Service) RotateSecret(ctx context.Context, c Caller, name string) (Prin
 	}
 	if err != nil || p.ID != c.Principal.ID {
 		n := need{"rotate-secret", name, authz.PrincipalRotateCredentials}
-		return PrincipalRecord{}, "", s.refuse(ctx, c, n, authz.Decide(res.Grants, res.Path(), n.wanted))
+		if refused := s.require(ctx, c, res, res.Path(), n); refused != nil {
+			return PrincipalRecord{}, "", refused
+		}
+		return s.rotateOther(ctx, c, p, err)
 	}
 	if !c.Principal.Roles.All && !p.RotationRequired {
 		n := need{"rotate-secret", name, authz.PrincipalRotateCredentials}
@@ -165,6 +169,18 @@ func (s *Service) RotateSecret(ctx context.Context, c Caller, name string) (Prin
 	secret, stored := s.Secrets.Generate(p.ClientID)
 	return s.replaceSecret(ctx, c, "rotate-secret", p, secret,
 		SecretChange{ClientID: p.ClientID, Secret: stored, Replaces: c.Principal.SecretMark})
+}
+
+// rotateOther gives a principal that was looked for a new secret, whatever its present one is.
+func (s *Service) rotateOther(ctx context.Context, c Caller, p PrincipalRecord, missing error) (PrincipalRecord, auth.Secret, error) {
+	switch {
+	case missing != nil:
+		return PrincipalRecord{}, "", missing
+	case s.Secrets == nil:
+		return PrincipalRecord{}, "", errNoSecrets
+	}
+	secret, stored := s.Secrets.Generate(p.ClientID)
+	return s.replaceSecret(ctx, c, "rotate-secret", p, secret, SecretChange{ClientID: p.ClientID, Secret: stored})
 }
 
 // Credential is a client id and a secret that somebody chose; what is "" is not chosen.

@@ -117,13 +117,13 @@ func (s *Service) CreateRole(ctx context.Context, c Caller, n RoleName, draft Ro
 	return r, nil
 }
 
-// ListRoles gives all principal roles, or all catalog roles of the warehouse, by name.
-func (s *Service) ListRoles(ctx context.Context, c Caller, warehouse string) ([]RoleRecord, error) {
+// ListRoles gives principal roles, or catalog roles of the warehouse, by name.
+func (s *Service) ListRoles(ctx context.Context, c Caller, warehouse string, q ListQuery) ([]RoleRecord, error) {
 	id, err := s.requireForRole(ctx, c, RoleName{Warehouse: warehouse, Name: "all roles"}, roleList)
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.Admin.ListRoles(ctx, id)
+	all, err := s.Admin.ListRoles(ctx, id, q)
 	if err != nil {
 		return nil, fmt.Errorf("list roles: %w", err)
 	}

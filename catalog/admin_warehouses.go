@@ -136,12 +136,12 @@ func (s *Service) storageTypes() []string {
 	return types
 }
 
-// ListWarehouses gives all warehouses by name.
-func (s *Service) ListWarehouses(ctx context.Context, c Caller) ([]Warehouse, error) {
+// ListWarehouses gives warehouses by name.
+func (s *Service) ListWarehouses(ctx context.Context, c Caller, q ListQuery) ([]Warehouse, error) {
 	if err := s.requireOnRoot(ctx, c, need{"list-warehouses", "all warehouses", authz.CatalogList}); err != nil {
 		return nil, err
 	}
-	all, err := s.Store.ListWarehouses(ctx)
+	all, err := s.Store.ListWarehouses(ctx, q)
 	if err != nil {
 		return nil, fmt.Errorf("list warehouses: %w", err)
 	}

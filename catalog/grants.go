@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"catalogd/authz"
@@ -85,15 +86,45 @@ func (s *Service) Revoke(ctx context.Context, c Caller, role RoleName, t GrantTa
 	return nil
 }
 
-// ListGrants gives what a catalog role holds, outermost securables first.
-func (s *Service) ListGrants(ctx context.Context, c Caller, role RoleName) ([]RoleGrant, error) {
+// ListGrants gives what a catalog role holds behind a page's token, outermost securables first.
+func (s *Service) ListGrants(ctx context.Context, c Caller, role RoleName, p Page) ([]RoleGrant, error) {
+	var behind GrantKey
+	if err := parseKey(p.After, &behind); err != nil {
+		return nil, err
+	}
 	r, err := s.grantee(ctx, c, role, "list-grants", authz.CatalogRoleListGrants)
 	if err != nil {
 		return nil, err
 	}
-	grants, err := s.Admin.ListGrants(ctx, r)
+	grants, err := s.Admin.ListGrants(ctx, r, behind, p.Limit)
 	if err != nil {
 		return nil, fmt.Errorf("list the grants of %s: %w", role.Name, err)
+	}
+	return grants, nil
+}
+
+// ListGrantsOn gives the grants on a warehouse, or on something in it, by role and privilege; what holds there because of a
+// grant further out is WhoCan's to say. The right to list the grants on it is needed, and who lacks it does not learn
+// whether it is there.
+func (s *Service) ListGrantsOn(ctx context.Context, c Caller, on SecurableName, p Page) ([]GrantOn, error) {
+	var behind GrantOn
+	if err := errors.Join(on.validate(), parseKey(p.After, &behind)); err != nil {
+		return nil, err
+	}
+	res, err := s.resolve(ctx, c, on.lookup())
+	if err != nil {
+		return nil, err
+	}
+	path := res.Path()
+	if err := s.require(ctx, c, res, path, need{"list-grants-on", on.String(), grantsSeen[on.Kind()]}); err != nil {
+		return nil, err
+	}
+	if err := on.missing(res); err != nil {
+		return nil, err
+	}
+	grants, err := s.Admin.ListGrantsOn(ctx, res.Warehouse.ID, path[len(path)-1], behind, p.Limit)
+	if err != nil {
+		return nil, fmt.Errorf("list the grants on %s: %w", on, err)
 	}
 	return grants, nil
 }

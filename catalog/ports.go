@@ -232,7 +232,7 @@ type WarehouseStore interface {
 	// FindWarehouse: fault.NoSuchWarehouse.
 	FindWarehouse(ctx context.Context, name string) (Warehouse, error)
 	// ListWarehouses gives all by name.
-	ListWarehouses(ctx context.Context) ([]Warehouse, error)
+	ListWarehouses(ctx context.Context, q ListQuery) ([]Warehouse, error)
 	// UpdateWarehouse replaces properties and storage when the version matches, else fault.VersionConflict.
 	UpdateWarehouse(ctx context.Context, w Warehouse, f Fact) error
 	// DropWarehouse: fault.NamespaceNotEmpty while a namespace is in it.

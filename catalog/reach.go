@@ -63,7 +63,7 @@ func (s *Service) Reach(ctx context.Context, c Caller, principal, warehouse stri
 		return nil, err
 	}
 	q := ReachQuery{Of: who.holder(), Limit: p.Limit}
-	if q.After, err = parseReachKey(p.After); err != nil {
+	if err := parseKey(p.After, &q.After); err != nil {
 		return nil, err
 	}
 	n := need{"list-reach", who.name, authz.CatalogRoleListGrants}
@@ -118,22 +118,22 @@ func (r Reached) Effective() []authz.Privilege {
 	return authz.Effective(held, r.Key.Kind)
 }
 
-// String is the key as a page's token holds it.
-func (k ReachKey) String() string {
-	raw, err := json.Marshal(k)
+// PageKey spells a place in a list that is not ordered by one name, as a page's token holds it.
+func PageKey[K ReachKey | GrantKey | GrantOn](key K) string {
+	raw, err := json.Marshal(key)
 	if err != nil { // texts: cannot happen
 		panic(err)
 	}
 	return string(raw)
 }
 
-func parseReachKey(text string) (ReachKey, error) {
-	var k ReachKey
+// parseKey reads what PageKey spelled; "" is the first page.
+func parseKey(text string, key any) error {
 	if text == "" {
-		return k, nil
+		return nil
 	}
-	if err := json.Unmarshal([]byte(text), &k); err != nil {
-		return k, fault.Wrap(fault.BadRequest, err, "pageToken is not one of this list's")
+	if err := json.Unmarshal([]byte(text), key); err != nil {
+		return fault.Wrap(fault.BadRequest, err, "pageToken is not one of this list's")
 	}
-	return k, nil
+	return nil
 }

@@ -111,6 +111,13 @@ type Page struct {
 	Limit int
 }
 
+// ListQuery says which part of a list by name is wanted. The zero value is all of it.
+type ListQuery struct {
+	Page
+	Prefix   string // names that begin so; "" takes all
+	Contains string // names that have this in them, the letters A to Z in either case; "" takes all
+}
+
 // Fact is what a mutation leaves behind: one event row and one audit row, written in the mutation's transaction.
 type Fact struct {
 	ID        uuid.UUID // of the event; for commits also the commit's id

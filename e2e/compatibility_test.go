@@ -13,8 +13,8 @@ import (
 	"catalogd/openapi/openapitest"
 )
 
-// docs/compatibility.md has three tables that these tests measure: what each client did, the counts of other people's
-// test suites, and which client calls which operation. A test whose figures differ from the file fails, and with
+// docs/compatibility.md has tables that these tests measure: what each client did, the counts of other people's test
+// suites, which client calls which operation, and what became of each command and each call of Apache Polaris. A test whose figures differ from the file fails, and with
 // -rewrite puts its own there.
 var rewrite = flag.Bool("rewrite", false, "write what the clients' tests measure into docs/compatibility.md")
 
@@ -66,7 +66,7 @@ type table struct {
 var compatibility sync.Mutex
 
 // tableNames are the marks in the file.
-var tableNames = []string{"clients", "suites", "operations"}
+var tableNames = []string{"clients", "suites", "operations", "polaris-cli", "management"}
 
 // withTable gives use one table of the file, and writes the file with what use made of it when it is to be rewritten.
 func withTable(t testing.TB, name string, use func(tb *table)) {
@@ -292,4 +292,25 @@ func TestCompatibility_TablesAreReadAsWritten(t *testing.T) {
 	if got := with(with("S3", "file", true), "S3", false); got != "file" {
 		t.Errorf("a cell became %q", got)
 	}
+}
+
+// holdTable holds a whole table against the file.
+func holdTable(t *testing.T, name string, measured *table) {
+	t.Helper()
+	withTable(t, name, func(tb *table) {
+		if *rewrite {
+			*tb = *measured
+			return
+		}
+		for _, row := range measured.rows {
+			for _, column := range measured.columns {
+				if old, now := tb.cell(row, column), measured.cell(row, column); old != now {
+					t.Errorf("%s, %s: %s of %s is %q; measured: %q; %s", compatibilityFile, name, column, row, old, now, howToRewrite)
+				}
+			}
+		}
+		if len(tb.rows) != len(measured.rows) {
+			t.Errorf("%s, %s: %d rows; measured: %d; %s", compatibilityFile, name, len(tb.rows), len(measured.rows), howToRewrite)
+		}
+	})
 }

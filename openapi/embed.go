@@ -1,5 +1,5 @@
 // Package openapi holds the OpenAPI documents that this server answers to: the Iceberg REST catalog's, pinned, and our
-// own of the management API. Tests compare the endpoint tables with them; nothing reads them at run time.
+// own of the management API. Tests compare the endpoint tables with them; the second is served, and the reference is made of it.
 package openapi
 
 import "embed"

@@ -118,9 +118,9 @@ func TestPrincipals_AccountsFollowThem(t *testing.T) {
 	}
 	found, err := s.FindPrincipal(ctx, "ann")
 	s.must(err)
-	all, err := s.ListPrincipals(ctx)
+	all, err := s.ListPrincipals(ctx, catalog.ListQuery{})
 	s.must(err)
-	with, err := s.PrincipalsWith(ctx, zed.ID)
+	with, err := s.PrincipalsWith(ctx, zed.ID, catalog.ListQuery{})
 	s.must(err)
 	if !found.RotationRequired || len(all) != 1 || !all[0].RotationRequired || len(with) != 1 || !with[0].RotationRequired {
 		t.Errorf("that the secret must be rotated is not told: %+v, %+v, %+v", found, all, with)
@@ -225,7 +225,7 @@ func TestGrants_FollowTheirSecurables(t *testing.T) {
 		s.must(s.AddGrant(ctx, role, g, adminFact("add-grant")))
 	}
 	list := func() (names []string) {
-		grants, err := s.ListGrants(ctx, role)
+		grants, err := s.ListGrants(ctx, role, catalog.GrantKey{}, 0)
 		s.must(err)
 		for _, g := range grants {
 			names = append(names, string(g.Privilege)+" "+string(g.Kind)+" "+catalog.Identifier{Namespace: g.Namespace, Name: g.Name}.String())
@@ -288,7 +288,7 @@ func TestAdministrators_TheLastOneStays(t *testing.T) {
 		wantKind(t, err.(error), fault.IllegalArgument)
 		return true
 	})
-	left, err := s.PrincipalsWith(ctx, admins.ID)
+	left, err := s.PrincipalsWith(ctx, admins.ID, catalog.ListQuery{})
 	s.must(err)
 	if len(left) != 1 || count != 1 {
 		t.Fatalf("%d administrators are left, %d were refused", len(left), count)
@@ -319,7 +319,7 @@ func TestGrants_RaceWithTheDropOfTheirRole(t *testing.T) {
 			}
 		})
 		wait.Wait()
-		grants, err := s.ListGrants(ctx, role)
+		grants, err := s.ListGrants(ctx, role, catalog.GrantKey{}, 0)
 		s.must(err)
 		if len(grants) > 0 {
 			t.Fatal("a grant of a role that is gone")

@@ -89,16 +89,47 @@ LEFT JOIN tables ON tables.id = grants.securable_id AND tables.kind = grants.sec
 LEFT JOIN namespaces ON namespaces.id = coalesce(tables.namespace_id, grants.securable_id)
 WHERE grants.role_id = @role
   AND (grants.securable_kind IN ('root', 'catalog') OR namespaces.id IS NOT NULL)
-ORDER BY namespaces.levels NULLS FIRST, tables.name NULLS FIRST, grants.privilege`
+  AND (coalesce(namespaces.levels, '{}'), coalesce(tables.name, ''), grants.privilege COLLATE "C")
+      > (@after_levels::text[], @after_name::text, @after_privilege::text)
+ORDER BY coalesce(namespaces.levels, '{}'), coalesce(tables.name, ''), grants.privilege COLLATE "C"
+LIMIT @limit::bigint`
 
 // ListGrants gives what a role holds, outermost securables first.
-func (s *Store) ListGrants(ctx context.Context, role catalog.RoleRecord) ([]catalog.RoleGrant, error) {
-	return collect(ctx, s, sqlListGrants, pgx.NamedArgs{"role": role.ID}, func(row pgx.CollectableRow) (catalog.RoleGrant, error) {
+func (s *Store) ListGrants(ctx context.Context, role catalog.RoleRecord, behind catalog.GrantKey, most int) ([]catalog.RoleGrant, error) {
+	return collect(ctx, s, sqlListGrants, pgx.NamedArgs{
+		"role": role.ID, "after_levels": texts(behind.Namespace, after), "after_name": after(behind.Name),
+		"after_privilege": after(string(behind.Privilege)), "limit": limit(catalog.Page{Limit: most}),
+	}, func(row pgx.CollectableRow) (catalog.RoleGrant, error) {
 		var g catalog.RoleGrant
 		var privilege, kind string
 		var levels []string
 		err := row.Scan(&privilege, &kind, &g.ID, &levels, &g.Name)
 		g.Privilege, g.Kind, g.Namespace = authz.Privilege(privilege), authz.SecurableKind(kind), levels
+		return g, err
+	})
+}
+
+const sqlListGrantsOn = `
+SELECT catalog_roles.name, grants.privilege
+FROM grants
+JOIN catalog_roles ON catalog_roles.id = grants.role_id AND catalog_roles.warehouse_id = @warehouse
+WHERE grants.securable_id = @securable AND grants.securable_kind = @kind
+  AND (catalog_roles.name, grants.privilege COLLATE "C") > (@after_role::text, @after_privilege::text)
+ORDER BY catalog_roles.name, grants.privilege COLLATE "C"
+LIMIT @limit::bigint`
+
+// ListGrantsOn gives who holds what on a securable of a warehouse, by role and privilege.
+func (s *Store) ListGrantsOn(
+	ctx context.Context, warehouseID uuid.UUID, on authz.Securable, behind catalog.GrantOn, most int,
+) ([]catalog.GrantOn, error) {
+	return collect(ctx, s, sqlListGrantsOn, pgx.NamedArgs{
+		"warehouse": warehouseID, "securable": on.ID, "kind": string(on.Kind), "after_role": after(behind.Role),
+		"after_privilege": after(string(behind.Privilege)), "limit": limit(catalog.Page{Limit: most}),
+	}, func(row pgx.CollectableRow) (catalog.GrantOn, error) {
+		var g catalog.GrantOn
+		var privilege string
+		err := row.Scan(&g.Role, &privilege)
+		g.Privilege = authz.Privilege(privilege)
 		return g, err
 	})
 }

@@ -105,12 +105,11 @@ SELECT principal_roles.id, NULL::uuid AS warehouse_id, principal_roles.name, pri
        principal_roles.federated, principal_roles.version, principal_roles.created_at, principal_roles.updated_at
 FROM principal_role_members
 JOIN principal_roles ON principal_roles.id = principal_role_members.principal_role_id
-WHERE principal_role_members.principal_id = @principal
-ORDER BY principal_roles.name`
+WHERE principal_role_members.principal_id = @principal` + wantedNames
 
 // PrincipalRolesOf gives the roles of a principal by name.
-func (s *Store) PrincipalRolesOf(ctx context.Context, principalID uuid.UUID) ([]catalog.RoleRecord, error) {
-	return s.roles(ctx, sqlPrincipalRolesOf, pgx.NamedArgs{"principal": principalID})
+func (s *Store) PrincipalRolesOf(ctx context.Context, principalID uuid.UUID, q catalog.ListQuery) ([]catalog.RoleRecord, error) {
+	return s.roles(ctx, sqlPrincipalRolesOf, wantedArgs(q, pgx.NamedArgs{"principal": principalID}))
 }
 
 const sqlPrincipalsWith = `
@@ -119,12 +118,11 @@ SELECT principals.id, principals.name, principals.client_id, principals.kind, pr
 FROM principal_role_members
 JOIN principals ON principals.id = principal_role_members.principal_id
 LEFT JOIN principal_secrets ON principal_secrets.principal_id = principals.id
-WHERE principal_role_members.principal_role_id = @role
-ORDER BY principals.name`
+WHERE principal_role_members.principal_role_id = @role` + wantedNames
 
 // PrincipalsWith gives who has a principal role, by name.
-func (s *Store) PrincipalsWith(ctx context.Context, roleID uuid.UUID) ([]catalog.PrincipalRecord, error) {
-	return s.principals(ctx, sqlPrincipalsWith, pgx.NamedArgs{"role": roleID})
+func (s *Store) PrincipalsWith(ctx context.Context, roleID uuid.UUID, q catalog.ListQuery) ([]catalog.PrincipalRecord, error) {
+	return s.principals(ctx, sqlPrincipalsWith, wantedArgs(q, pgx.NamedArgs{"role": roleID}))
 }
 
 const sqlInsertCatalogRoleMember = `
@@ -158,12 +156,11 @@ SELECT catalog_roles.id, catalog_roles.warehouse_id, catalog_roles.name, catalog
        false AS federated, catalog_roles.version, catalog_roles.created_at, catalog_roles.updated_at
 FROM catalog_role_members
 JOIN catalog_roles ON catalog_roles.id = catalog_role_members.catalog_role_id
-WHERE catalog_role_members.principal_role_id = @principal_role AND catalog_roles.warehouse_id = @warehouse
-ORDER BY catalog_roles.name`
+WHERE catalog_role_members.principal_role_id = @principal_role AND catalog_roles.warehouse_id = @warehouse` + wantedNames
 
 // CatalogRolesOf gives the catalog roles that a principal role has in a warehouse, by name.
-func (s *Store) CatalogRolesOf(ctx context.Context, principalRoleID, warehouseID uuid.UUID) ([]catalog.RoleRecord, error) {
-	return s.roles(ctx, sqlCatalogRolesOf, pgx.NamedArgs{"principal_role": principalRoleID, "warehouse": warehouseID})
+func (s *Store) CatalogRolesOf(ctx context.Context, principalRoleID, warehouseID uuid.UUID, q catalog.ListQuery) ([]catalog.RoleRecord, error) {
+	return s.roles(ctx, sqlCatalogRolesOf, wantedArgs(q, pgx.NamedArgs{"principal_role": principalRoleID, "warehouse": warehouseID}))
 }
 
 const sqlPrincipalRolesWith = `
@@ -171,10 +168,9 @@ SELECT principal_roles.id, NULL::uuid AS warehouse_id, principal_roles.name, pri
        principal_roles.federated, principal_roles.version, principal_roles.created_at, principal_roles.updated_at
 FROM catalog_role_members
 JOIN principal_roles ON principal_roles.id = catalog_role_members.principal_role_id
-WHERE catalog_role_members.catalog_role_id = @catalog_role
-ORDER BY principal_roles.name`
+WHERE catalog_role_members.catalog_role_id = @catalog_role` + wantedNames
 
 // PrincipalRolesWith gives the principal roles that have a catalog role, by name.
-func (s *Store) PrincipalRolesWith(ctx context.Context, catalogRoleID uuid.UUID) ([]catalog.RoleRecord, error) {
-	return s.roles(ctx, sqlPrincipalRolesWith, pgx.NamedArgs{"catalog_role": catalogRoleID})
+func (s *Store) PrincipalRolesWith(ctx context.Context, catalogRoleID uuid.UUID, q catalog.ListQuery) ([]catalog.RoleRecord, error) {
+	return s.roles(ctx, sqlPrincipalRolesWith, wantedArgs(q, pgx.NamedArgs{"catalog_role": catalogRoleID}))
 }

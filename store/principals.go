@@ -74,11 +74,11 @@ const sqlListPrincipals = `
 SELECT id, name, client_id, kind, properties, version, created_at, updated_at, coalesce(rotation_required, false)
 FROM principals
 LEFT JOIN (SELECT principal_id, rotation_required FROM principal_secrets) AS secrets ON principal_id = id
-ORDER BY name`
+WHERE true` + wantedNames
 
-// ListPrincipals gives all principals by name.
-func (s *Store) ListPrincipals(ctx context.Context) ([]catalog.PrincipalRecord, error) {
-	return s.principals(ctx, sqlListPrincipals, nil)
+// ListPrincipals gives principals by name.
+func (s *Store) ListPrincipals(ctx context.Context, q catalog.ListQuery) ([]catalog.PrincipalRecord, error) {
+	return s.principals(ctx, sqlListPrincipals, wantedArgs(q, nil))
 }
 
 // principals runs a query for principals' columns in the order of scanPrincipal.

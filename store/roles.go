@@ -67,18 +67,16 @@ func goneMeans(err error, missing *fault.Error) error {
 const sqlListPrincipalRoles = `
 SELECT id, NULL::uuid AS warehouse_id, name, properties, federated, version, created_at, updated_at
 FROM principal_roles
-WHERE @name::text IS NULL OR name = @name
-ORDER BY name`
+WHERE (@name::text IS NULL OR name = @name)` + wantedNames
 
 const sqlListCatalogRoles = `
 SELECT id, warehouse_id, name, properties, false AS federated, version, created_at, updated_at
 FROM catalog_roles
-WHERE warehouse_id = @warehouse AND (@name::text IS NULL OR name = @name)
-ORDER BY name`
+WHERE warehouse_id = @warehouse AND (@name::text IS NULL OR name = @name)` + wantedNames
 
 // FindRole gives a role by name: fault.NotFound.
 func (s *Store) FindRole(ctx context.Context, warehouseID uuid.UUID, name string) (catalog.RoleRecord, error) {
-	found, err := s.listRoles(ctx, warehouseID, lookup(name))
+	found, err := s.listRoles(ctx, warehouseID, lookup(name), catalog.ListQuery{})
 	if err != nil {
 		return catalog.RoleRecord{}, err
 	}
@@ -92,16 +90,16 @@ func (s *Store) FindRole(ctx context.Context, warehouseID uuid.UUID, name string
 	return found[0], nil
 }
 
-// ListRoles gives all principal roles, or the catalog roles of a warehouse, by name.
-func (s *Store) ListRoles(ctx context.Context, warehouseID uuid.UUID) ([]catalog.RoleRecord, error) {
-	return s.listRoles(ctx, warehouseID, nil)
+// ListRoles gives principal roles, or catalog roles of a warehouse, by name.
+func (s *Store) ListRoles(ctx context.Context, warehouseID uuid.UUID, q catalog.ListQuery) ([]catalog.RoleRecord, error) {
+	return s.listRoles(ctx, warehouseID, nil, q)
 }
 
-func (s *Store) listRoles(ctx context.Context, warehouseID uuid.UUID, name any) ([]catalog.RoleRecord, error) {
+func (s *Store) listRoles(ctx context.Context, warehouseID uuid.UUID, name any, q catalog.ListQuery) ([]catalog.RoleRecord, error) {
 	if warehouseID == uuid.Nil {
-		return s.roles(ctx, sqlListPrincipalRoles, pgx.NamedArgs{"name": name})
+		return s.roles(ctx, sqlListPrincipalRoles, wantedArgs(q, pgx.NamedArgs{"name": name}))
 	}
-	return s.roles(ctx, sqlListCatalogRoles, pgx.NamedArgs{"warehouse": warehouseID, "name": name})
+	return s.roles(ctx, sqlListCatalogRoles, wantedArgs(q, pgx.NamedArgs{"warehouse": warehouseID, "name": name}))
 }
 
 // roles runs a query for roles' columns in the order of scanRole.

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"catalogd/catalog"
 	"catalogd/internal/fault"
@@ -70,3 +71,20 @@ func foldAll(names []string) []string { return texts(names, fold) }
 
 // foldIdent gives the whole identifier in that form, namespace first.
 func foldIdent(id catalog.Identifier) []string { return append(foldAll(id.Namespace), fold(id.Name)) }
+
+// wantedNames ends a statement that lists things by name, behind a condition: which are wanted, their order and how many.
+const wantedNames = `
+  AND name > @after::text AND starts_with(name, @prefix::text)
+  AND (@contains::text = '' OR strpos(lower(name), lower(@contains::text COLLATE "C")) > 0)
+ORDER BY name
+LIMIT @limit::bigint`
+
+// wantedArgs adds what wantedNames asks for to a statement's arguments.
+func wantedArgs(q catalog.ListQuery, args pgx.NamedArgs) pgx.NamedArgs {
+	if args == nil {
+		args = pgx.NamedArgs{}
+	}
+	args["after"], args["limit"] = after(q.After), limit(q.Page)
+	args["prefix"], args["contains"] = lookup(q.Prefix), lookup(q.Contains)
+	return args
+}

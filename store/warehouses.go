@@ -138,11 +138,11 @@ func (s *Store) FindWarehouse(ctx context.Context, name string) (catalog.Warehou
 
 const sqlListWarehouses = `
 SELECT id, name, location, properties, storage, folds_names, version, created_at, updated_at
-FROM warehouses ORDER BY name`
+FROM warehouses WHERE true` + wantedNames
 
-// ListWarehouses gives all warehouses by name.
-func (s *Store) ListWarehouses(ctx context.Context) ([]catalog.Warehouse, error) {
-	return collect(ctx, s, sqlListWarehouses, nil, scanWarehouse)
+// ListWarehouses gives warehouses by name.
+func (s *Store) ListWarehouses(ctx context.Context, q catalog.ListQuery) ([]catalog.Warehouse, error) {
+	return collect(ctx, s, sqlListWarehouses, wantedArgs(q, nil), scanWarehouse)
 }
 
 func scanWarehouse(row pgx.CollectableRow) (catalog.Warehouse, error) {

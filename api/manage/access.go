@@ -3,7 +3,6 @@ package manage
 import (
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,9 +11,6 @@ import (
 	"catalogd/authz"
 	"catalogd/catalog"
 )
-
-// accessPageMax bounds a page of principals or securables, each of which brings its grants.
-const accessPageMax = 1000
 
 func (h *handlers) accessRows() []api.Endpoint {
 	return []api.Endpoint{
@@ -172,9 +168,7 @@ func accessPaging(query url.Values) (api.Paging, error) {
 	if !query.Has("pageToken") {
 		query.Set("pageToken", "")
 	}
-	paging, err := api.PagingOf(query)
-	paging.Items = min(paging.Items, accessPageMax)
-	return paging, err
+	return pagingOf(query)
 }
 
 func (h *handlers) whoCan(w http.ResponseWriter, r *http.Request) error {
@@ -182,9 +176,8 @@ func (h *handlers) whoCan(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	on := catalog.SecurableName{Warehouse: query.Get("catalog"), Table: query.Get("table"), View: query.Get("view")}
-	if namespace := query.Get("namespace"); namespace != "" {
-		on.Namespace = strings.Split(namespace, namespaceSeparator)
+	on := catalog.SecurableName{
+		Warehouse: query.Get("catalog"), Namespace: levelsOf(query.Get("namespace")), Table: query.Get("table"), View: query.Get("view"),
 	}
 	api.Annotate(r, on.Warehouse, on.String())
 	paging, err := accessPaging(query)
@@ -239,7 +232,7 @@ func (h *handlers) listReach(w http.ResponseWriter, r *http.Request) error {
 		Privileges []authz.Privilege `json:"privileges"`
 		By         []chainAnswer     `json:"by"`
 	}
-	found, next := api.CutPage(paging, found, func(r catalog.Reached) string { return r.Key.String() })
+	found, next := api.CutPage(paging, found, func(r catalog.Reached) string { return catalog.PageKey(r.Key) })
 	answer := struct {
 		Principal  string    `json:"principal"`
 		Securables []reached `json:"securables"`

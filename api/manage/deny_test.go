@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"catalogd/api"
 	"catalogd/api/manage"
 )
 
@@ -31,6 +32,9 @@ func TestField_C153_DenyAll(t *testing.T) {
 	for _, e := range manage.Endpoints(manage.Config{}) {
 		if e.Operation == "load-job" || e.Operation == "retry-job" {
 			continue // of a job that is not there: jobs_test.go
+		}
+		if !strings.HasPrefix(e.Pattern, api.ManagementBase) {
+			continue // Polaris' calls of the catalog: policies_test.go
 		}
 		path := strings.NewReplacer("/api/management/v1", "", "{catalog}", "lake", "{namespace}", "a", "{table}", "t",
 			"{principal}", "etl", "{role}", "engineers", "{catalogRole}", "catalog_admin").Replace(e.Pattern) + queries[e.Operation]

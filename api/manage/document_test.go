@@ -27,7 +27,7 @@ func TestDocument_AndRowsAgree(t *testing.T) {
 	var described, served []string
 	for path, item := range document.Paths {
 		for method, node := range item {
-			if method == "parameters" {
+			if method == "parameters" || method == "servers" {
 				continue
 			}
 			var operation struct {

@@ -43,6 +43,7 @@ func Endpoints(c Config) []api.Endpoint {
 	rows = append(rows, h.accessRows()...)
 	rows = append(rows, h.metricsRows()...)
 	rows = append(rows, h.keyRows()...)
+	rows = append(rows, h.policyRows()...)
 	return append(rows, MaintenanceEndpoints(c.Maintenance)...)
 }
 

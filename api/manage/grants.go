@@ -12,8 +12,9 @@ import (
 func (h *handlers) grantRows() []api.Endpoint {
 	const route = catalogRoleRoute + "/grants"
 	return []api.Endpoint{
-		row(http.MethodGet, route, "list-grants", load(roleOf, h.service.ListGrants, answerGrants)),
+		row(http.MethodGet, route, "list-grants", h.listGrants),
 		row(http.MethodPut, route, "add-grant", h.addGrant),
+		row(http.MethodGet, catalogRoute+"/grants", "list-grants-on", h.listGrantsOn),
 		// Polaris revokes by POST, because a DELETE has no body.
 		row(http.MethodPost, route, "revoke-grant", h.revokeGrant),
 	}
@@ -49,14 +50,62 @@ func (b grantBody) target() catalog.GrantTarget {
 	return target
 }
 
-func answerGrants(w http.ResponseWriter, r *http.Request, grants []catalog.RoleGrant) error {
-	answer := struct {
-		Grants []grantBody `json:"grants"`
-	}{[]grantBody{}}
-	for _, g := range grants {
-		answer.Grants = append(answer.Grants, newGrantBody(g))
+var grantsList = listOf[catalog.RoleGrant, grantBody]{
+	"grants", newGrantBody, func(g catalog.RoleGrant) string { return catalog.PageKey(g.Key()) },
+}
+
+func (h *handlers) listGrants(w http.ResponseWriter, r *http.Request) error {
+	role, err := roleOf(r)
+	if err != nil {
+		return err
 	}
-	return api.JSON(w, r, http.StatusOK, answer)
+	query, err := api.Query(r)
+	if err != nil {
+		return err
+	}
+	paging, err := pagingOf(query)
+	if err != nil {
+		return err
+	}
+	grants, err := h.service.ListGrants(r.Context(), api.CallerOf(r), role, paging.Page())
+	if err != nil {
+		return err
+	}
+	return grantsList.answer(w, r, paging, grants)
+}
+
+// granteeAnswer is a grant on what was asked about, by who holds it.
+type granteeAnswer struct {
+	CatalogRole string          `json:"catalogRole"`
+	Privilege   authz.Privilege `json:"privilege"`
+}
+
+var granteesList = listOf[catalog.GrantOn, granteeAnswer]{
+	"grants", func(g catalog.GrantOn) granteeAnswer { return granteeAnswer{g.Role, g.Privilege} }, catalog.PageKey[catalog.GrantOn],
+}
+
+func (h *handlers) listGrantsOn(w http.ResponseWriter, r *http.Request) error {
+	warehouse, err := param(r, "catalog")
+	if err != nil {
+		return err
+	}
+	query, err := api.Query(r)
+	if err != nil {
+		return err
+	}
+	on := catalog.SecurableName{
+		Warehouse: warehouse, Namespace: levelsOf(query.Get("namespace")), Table: query.Get("table"), View: query.Get("view"),
+	}
+	api.Annotate(r, warehouse, on.String())
+	paging, err := pagingOf(query)
+	if err != nil {
+		return err
+	}
+	grants, err := h.service.ListGrantsOn(r.Context(), api.CallerOf(r), on, paging.Page())
+	if err != nil {
+		return err
+	}
+	return granteesList.answer(w, r, paging, grants)
 }
 
 func (h *handlers) addGrant(w http.ResponseWriter, r *http.Request) error {

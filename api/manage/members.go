@@ -9,15 +9,15 @@ import (
 
 func (h *handlers) memberRows() []api.Endpoint {
 	return []api.Endpoint{
-		row(http.MethodGet, principalRoute+"/principal-roles", "list-roles-of-principal", load(named("principal"), h.service.ListPrincipalRolesOf, answerRoles)),
+		row(http.MethodGet, principalRoute+"/principal-roles", "list-roles-of-principal", list(named("principal"), h.service.ListPrincipalRolesOf, rolesList)),
 		row(http.MethodPut, principalRoute+"/principal-roles", "assign-principal-role", h.assignPrincipalRole),
 		row(http.MethodDelete, principalRoute+"/principal-roles/{role}", "revoke-principal-role", h.revokePrincipalRole),
-		row(http.MethodGet, roleRoute+"/principals", "list-principals-with-role", load(named("role"), h.service.ListPrincipalsWith, answerPrincipals)),
+		row(http.MethodGet, roleRoute+"/principals", "list-principals-with-role", list(roleOf, h.service.ListPrincipalsWith, principalsList)),
 
-		row(http.MethodGet, holderRoute, "list-catalog-roles-of-holder", h.listCatalogRolesOfHolder),
+		row(http.MethodGet, holderRoute, "list-catalog-roles-of-holder", list(holderOf, h.service.ListCatalogRolesOf, rolesList)),
 		row(http.MethodPut, holderRoute, "assign-catalog-role", h.assignCatalogRole),
 		row(http.MethodDelete, holderRoute+"/{catalogRole}", "revoke-catalog-role", h.revokeCatalogRole),
-		row(http.MethodGet, catalogRoleRoute+"/principal-roles", "list-holders-of-catalog-role", load(roleOf, h.service.ListPrincipalRolesWith, answerRoles)),
+		row(http.MethodGet, catalogRoleRoute+"/principal-roles", "list-holders-of-catalog-role", list(roleOf, h.service.ListPrincipalRolesWith, rolesList)),
 	}
 }
 
@@ -52,17 +52,13 @@ func (h *handlers) revokePrincipalRole(w http.ResponseWriter, r *http.Request) e
 	return api.NoContent(w)
 }
 
-func (h *handlers) listCatalogRolesOfHolder(w http.ResponseWriter, r *http.Request) error {
+// holderOf reads the principal role and the warehouse whose roles it has.
+func holderOf(r *http.Request) (catalog.CatalogRoleMember, error) {
 	names, err := params(r, "role", "catalog")
 	if err != nil {
-		return err
+		return catalog.CatalogRoleMember{}, err
 	}
-	roles, err := h.service.ListCatalogRolesOf(r.Context(), api.CallerOf(r),
-		catalog.CatalogRoleMember{PrincipalRole: names[0], Warehouse: names[1]})
-	if err != nil {
-		return err
-	}
-	return answerRoles(w, r, roles)
+	return catalog.CatalogRoleMember{PrincipalRole: names[0], Warehouse: names[1]}, nil
 }
 
 func (h *handlers) assignCatalogRole(w http.ResponseWriter, r *http.Request) error {

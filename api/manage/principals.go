@@ -10,7 +10,7 @@ import (
 
 func (h *handlers) principalRows() []api.Endpoint {
 	return []api.Endpoint{
-		row(http.MethodGet, "/principals", "list-principals", h.listPrincipals),
+		row(http.MethodGet, "/principals", "list-principals", listAll(h.service.ListPrincipals, principalsList)),
 		row(http.MethodPost, "/principals", "create-principal", h.createPrincipal),
 		row(http.MethodGet, principalRoute, "load-principal", load(named("principal"), h.service.FindPrincipal, shown(newPrincipalAnswer))),
 		row(http.MethodPut, principalRoute, "update-principal", update(named("principal"), h.service.UpdatePrincipal, shown(newPrincipalAnswer))),
@@ -30,16 +30,8 @@ func newPrincipalAnswer(p catalog.PrincipalRecord) principalAnswer {
 	return principalAnswer{Name: p.Name, ClientID: p.ClientID, entity: newEntity(p.Properties, p.CreatedAt, p.UpdatedAt, p.Version)}
 }
 
-type principalsAnswer struct {
-	Principals []principalAnswer `json:"principals"`
-}
-
-func answerPrincipals(w http.ResponseWriter, r *http.Request, all []catalog.PrincipalRecord) error {
-	answer := principalsAnswer{[]principalAnswer{}}
-	for _, p := range all {
-		answer.Principals = append(answer.Principals, newPrincipalAnswer(p))
-	}
-	return api.JSON(w, r, http.StatusOK, answer)
+var principalsList = listOf[catalog.PrincipalRecord, principalAnswer]{
+	"principals", newPrincipalAnswer, func(p catalog.PrincipalRecord) string { return p.Name },
 }
 
 // answerSecret shows a principal with its new secret: the only answer that holds one.
@@ -53,14 +45,6 @@ func answerSecret(w http.ResponseWriter, r *http.Request, status int, p catalog.
 		Principal   principalAnswer `json:"principal"`
 		Credentials credentials     `json:"credentials"`
 	}{newPrincipalAnswer(p), credentials{p.ClientID, secret.Reveal()}})
-}
-
-func (h *handlers) listPrincipals(w http.ResponseWriter, r *http.Request) error {
-	all, err := h.service.ListPrincipals(r.Context(), api.CallerOf(r))
-	if err != nil {
-		return err
-	}
-	return answerPrincipals(w, r, all)
 }
 
 // createPrincipal ignores a clientId in the body: Polaris' command line sends its own there.

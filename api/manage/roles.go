@@ -9,13 +9,13 @@ import (
 
 func (h *handlers) roleRows() []api.Endpoint {
 	return []api.Endpoint{
-		row(http.MethodGet, "/principal-roles", "list-principal-roles", h.listRoles),
+		row(http.MethodGet, "/principal-roles", "list-principal-roles", list(noWarehouse, h.service.ListRoles, rolesList)),
 		row(http.MethodPost, "/principal-roles", "create-principal-role", h.createPrincipalRole),
 		row(http.MethodGet, roleRoute, "load-principal-role", load(roleOf, h.service.FindRole, shown(newRoleAnswer))),
 		row(http.MethodPut, roleRoute, "update-principal-role", update(roleOf, h.service.UpdateRole, shown(newRoleAnswer))),
 		row(http.MethodDelete, roleRoute, "drop-principal-role", drop(roleOf, h.service.DropRole)),
 
-		row(http.MethodGet, catalogRolesRoute, "list-catalog-roles", h.listRoles),
+		row(http.MethodGet, catalogRolesRoute, "list-catalog-roles", list(named("catalog"), h.service.ListRoles, rolesList)),
 		row(http.MethodPost, catalogRolesRoute, "create-catalog-role", h.createCatalogRole),
 		row(http.MethodGet, catalogRoleRoute, "load-catalog-role", load(roleOf, h.service.FindRole, shown(newRoleAnswer))),
 		row(http.MethodPut, catalogRoleRoute, "update-catalog-role", update(roleOf, h.service.UpdateRole, shown(newRoleAnswer))),
@@ -38,15 +38,12 @@ func newRoleAnswer(role catalog.RoleRecord) roleAnswer {
 	return answer
 }
 
-func answerRoles(w http.ResponseWriter, r *http.Request, all []catalog.RoleRecord) error {
-	answer := struct {
-		Roles []roleAnswer `json:"roles"`
-	}{[]roleAnswer{}}
-	for _, role := range all {
-		answer.Roles = append(answer.Roles, newRoleAnswer(role))
-	}
-	return api.JSON(w, r, http.StatusOK, answer)
+var rolesList = listOf[catalog.RoleRecord, roleAnswer]{
+	"roles", newRoleAnswer, func(role catalog.RoleRecord) string { return role.Name },
 }
+
+// noWarehouse is where principal roles are.
+func noWarehouse(*http.Request) (string, error) { return "", nil }
 
 // roleBody is a role in a request.
 type roleBody struct {
@@ -74,18 +71,6 @@ func roleOf(r *http.Request) (catalog.RoleName, error) {
 	name, err := api.Param(r, segment)
 	api.Annotate(r, warehouse, name)
 	return catalog.RoleName{Warehouse: warehouse, Name: name}, err
-}
-
-func (h *handlers) listRoles(w http.ResponseWriter, r *http.Request) error {
-	role, err := roleOf(r)
-	if err != nil {
-		return err
-	}
-	all, err := h.service.ListRoles(r.Context(), api.CallerOf(r), role.Warehouse)
-	if err != nil {
-		return err
-	}
-	return answerRoles(w, r, all)
 }
 
 func (h *handlers) createPrincipalRole(w http.ResponseWriter, r *http.Request) error {

@@ -17,7 +17,7 @@ const internalType = "INTERNAL"
 
 func (h *handlers) warehouseRows() []api.Endpoint {
 	return []api.Endpoint{
-		row(http.MethodGet, "/catalogs", "list-warehouses", h.listWarehouses),
+		row(http.MethodGet, "/catalogs", "list-warehouses", listAll(h.service.ListWarehouses, warehousesList)),
 		row(http.MethodPost, "/catalogs", "create-warehouse", h.createWarehouse),
 		row(http.MethodGet, catalogRoute, "load-warehouse", load(named("catalog"), h.service.FindWarehouse, shown(newWarehouseAnswer))),
 		row(http.MethodPut, catalogRoute, "update-warehouse", h.updateWarehouse),
@@ -64,18 +64,8 @@ func (b storageBody) profile() (vending.Profile, error) {
 	return b.Profile, nil
 }
 
-func (h *handlers) listWarehouses(w http.ResponseWriter, r *http.Request) error {
-	all, err := h.service.ListWarehouses(r.Context(), api.CallerOf(r))
-	if err != nil {
-		return err
-	}
-	answer := struct {
-		Catalogs []warehouseAnswer `json:"catalogs"`
-	}{[]warehouseAnswer{}}
-	for _, one := range all {
-		answer.Catalogs = append(answer.Catalogs, newWarehouseAnswer(one))
-	}
-	return api.JSON(w, r, http.StatusOK, answer)
+var warehousesList = listOf[catalog.Warehouse, warehouseAnswer]{
+	"catalogs", newWarehouseAnswer, func(w catalog.Warehouse) string { return w.Name },
 }
 
 func (h *handlers) createWarehouse(w http.ResponseWriter, r *http.Request) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -64,11 +65,11 @@ func (p principalRow) record() catalog.PrincipalRecord {
 }
 
 // ListPrincipals gives all principals by name.
-func (s *Store) ListPrincipals(ctx context.Context) ([]catalog.PrincipalRecord, error) {
-	return s.listPrincipals(ctx, "ListPrincipals", func(*state, uuid.UUID) bool { return true })
+func (s *Store) ListPrincipals(ctx context.Context, q catalog.ListQuery) ([]catalog.PrincipalRecord, error) {
+	return s.listPrincipals(ctx, "ListPrincipals", q, func(*state, uuid.UUID) bool { return true })
 }
 
-func (s *Store) listPrincipals(ctx context.Context, method string, wanted func(*state, uuid.UUID) bool) ([]catalog.PrincipalRecord, error) {
+func (s *Store) listPrincipals(ctx context.Context, method string, q catalog.ListQuery, wanted func(*state, uuid.UUID) bool) ([]catalog.PrincipalRecord, error) {
 	var found []catalog.PrincipalRecord
 	err := s.tx(ctx, method, func(st *state) error {
 		for id, p := range st.principals {
@@ -76,10 +77,35 @@ func (s *Store) listPrincipals(ctx context.Context, method string, wanted func(*
 				found = append(found, p.record())
 			}
 		}
-		slices.SortFunc(found, func(a, b catalog.PrincipalRecord) int { return cmp.Compare(a.Name, b.Name) })
+		found = wantedOf(found, q, func(p catalog.PrincipalRecord) string { return p.Name })
 		return nil
 	})
 	return found, err
+}
+
+// wantedOf sorts a list by name and cuts it to what is wanted.
+func wantedOf[T any](list []T, q catalog.ListQuery, name func(T) string) []T {
+	lower := func(text string) string {
+		return strings.Map(func(r rune) rune {
+			if r >= 'A' && r <= 'Z' {
+				return r + 'a' - 'A'
+			}
+			return r
+		}, text)
+	}
+	slices.SortFunc(list, func(a, b T) int { return cmp.Compare(name(a), name(b)) })
+	return atMost(slices.DeleteFunc(list, func(one T) bool {
+		n := name(one)
+		return n <= q.After || !strings.HasPrefix(n, q.Prefix) || !strings.Contains(lower(n), lower(q.Contains))
+	}), q.Limit)
+}
+
+// atMost cuts a list; 0 leaves it whole.
+func atMost[T any](list []T, most int) []T {
+	if most > 0 && len(list) > most {
+		return list[:most]
+	}
+	return list
 }
 
 // UpdatePrincipal replaces the properties of the version that p names.

@@ -60,11 +60,11 @@ func (s *Store) FindRole(ctx context.Context, warehouseID uuid.UUID, name string
 }
 
 // ListRoles gives all principal roles, or the catalog roles of a warehouse, by name.
-func (s *Store) ListRoles(ctx context.Context, warehouseID uuid.UUID) ([]catalog.RoleRecord, error) {
-	return s.listRoles(ctx, "ListRoles", func(_ *state, r catalog.RoleRecord) bool { return r.WarehouseID == warehouseID })
+func (s *Store) ListRoles(ctx context.Context, warehouseID uuid.UUID, q catalog.ListQuery) ([]catalog.RoleRecord, error) {
+	return s.listRoles(ctx, "ListRoles", q, func(_ *state, r catalog.RoleRecord) bool { return r.WarehouseID == warehouseID })
 }
 
-func (s *Store) listRoles(ctx context.Context, method string, wanted func(*state, catalog.RoleRecord) bool) ([]catalog.RoleRecord, error) {
+func (s *Store) listRoles(ctx context.Context, method string, q catalog.ListQuery, wanted func(*state, catalog.RoleRecord) bool) ([]catalog.RoleRecord, error) {
 	var found []catalog.RoleRecord
 	err := s.tx(ctx, method, func(st *state) error {
 		for _, r := range st.roles {
@@ -73,7 +73,7 @@ func (s *Store) listRoles(ctx context.Context, method string, wanted func(*state
 				found = append(found, r)
 			}
 		}
-		slices.SortFunc(found, func(a, b catalog.RoleRecord) int { return cmp.Compare(a.Name, b.Name) })
+		found = wantedOf(found, q, func(r catalog.RoleRecord) string { return r.Name })
 		return nil
 	})
 	return found, err
@@ -158,15 +158,15 @@ func (s *Store) RevokePrincipalRole(ctx context.Context, principalID, roleID uui
 }
 
 // PrincipalRolesOf gives the roles of a principal.
-func (s *Store) PrincipalRolesOf(ctx context.Context, principalID uuid.UUID) ([]catalog.RoleRecord, error) {
-	return s.listRoles(ctx, "PrincipalRolesOf", func(st *state, r catalog.RoleRecord) bool {
+func (s *Store) PrincipalRolesOf(ctx context.Context, principalID uuid.UUID, q catalog.ListQuery) ([]catalog.RoleRecord, error) {
+	return s.listRoles(ctx, "PrincipalRolesOf", q, func(st *state, r catalog.RoleRecord) bool {
 		return st.principalRoles[membership{principalID, r.ID}]
 	})
 }
 
 // PrincipalsWith gives who has a principal role.
-func (s *Store) PrincipalsWith(ctx context.Context, roleID uuid.UUID) ([]catalog.PrincipalRecord, error) {
-	return s.listPrincipals(ctx, "PrincipalsWith", func(st *state, id uuid.UUID) bool {
+func (s *Store) PrincipalsWith(ctx context.Context, roleID uuid.UUID, q catalog.ListQuery) ([]catalog.PrincipalRecord, error) {
+	return s.listPrincipals(ctx, "PrincipalsWith", q, func(st *state, id uuid.UUID) bool {
 		return st.principalRoles[membership{id, roleID}]
 	})
 }
@@ -196,15 +196,15 @@ func (s *Store) RevokeCatalogRole(ctx context.Context, principalRoleID, catalogR
 }
 
 // CatalogRolesOf gives the catalog roles that a principal role has in a warehouse.
-func (s *Store) CatalogRolesOf(ctx context.Context, principalRoleID, warehouseID uuid.UUID) ([]catalog.RoleRecord, error) {
-	return s.listRoles(ctx, "CatalogRolesOf", func(st *state, r catalog.RoleRecord) bool {
+func (s *Store) CatalogRolesOf(ctx context.Context, principalRoleID, warehouseID uuid.UUID, q catalog.ListQuery) ([]catalog.RoleRecord, error) {
+	return s.listRoles(ctx, "CatalogRolesOf", q, func(st *state, r catalog.RoleRecord) bool {
 		return r.WarehouseID == warehouseID && st.catalogRoles[membership{principalRoleID, r.ID}]
 	})
 }
 
 // PrincipalRolesWith gives the principal roles that have a catalog role.
-func (s *Store) PrincipalRolesWith(ctx context.Context, catalogRoleID uuid.UUID) ([]catalog.RoleRecord, error) {
-	return s.listRoles(ctx, "PrincipalRolesWith", func(st *state, r catalog.RoleRecord) bool {
+func (s *Store) PrincipalRolesWith(ctx context.Context, catalogRoleID uuid.UUID, q catalog.ListQuery) ([]catalog.RoleRecord, error) {
+	return s.listRoles(ctx, "PrincipalRolesWith", q, func(st *state, r catalog.RoleRecord) bool {
 		return st.catalogRoles[membership{r.ID, catalogRoleID}]
 	})
 }
@@ -239,7 +239,7 @@ func (s *Store) RevokeGrant(ctx context.Context, role catalog.RoleRecord, g cata
 }
 
 // ListGrants gives what a role holds on what is still there, outermost securables first.
-func (s *Store) ListGrants(ctx context.Context, role catalog.RoleRecord) ([]catalog.RoleGrant, error) {
+func (s *Store) ListGrants(ctx context.Context, role catalog.RoleRecord, behind catalog.GrantKey, most int) ([]catalog.RoleGrant, error) {
 	var grants []catalog.RoleGrant
 	err := s.tx(ctx, "ListGrants", func(st *state) error {
 		for g := range st.grants {
@@ -247,9 +247,34 @@ func (s *Store) ListGrants(ctx context.Context, role catalog.RoleRecord) ([]cata
 				grants = append(grants, shown)
 			}
 		}
-		slices.SortFunc(grants, func(a, b catalog.RoleGrant) int {
+		order := func(a, b catalog.GrantKey) int {
 			return cmp.Or(slices.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Privilege, b.Privilege))
-		})
+		}
+		slices.SortFunc(grants, func(a, b catalog.RoleGrant) int { return order(a.Key(), b.Key()) })
+		grants = atMost(slices.DeleteFunc(grants, func(g catalog.RoleGrant) bool { return order(g.Key(), behind) <= 0 }), most)
+		return nil
+	})
+	return grants, err
+}
+
+// ListGrantsOn gives who holds what on a securable of a warehouse, by role and privilege.
+func (s *Store) ListGrantsOn(
+	ctx context.Context, warehouseID uuid.UUID, on authz.Securable, behind catalog.GrantOn, most int,
+) ([]catalog.GrantOn, error) {
+	var grants []catalog.GrantOn
+	order := func(a, b catalog.GrantOn) int {
+		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Privilege, b.Privilege))
+	}
+	err := s.tx(ctx, "ListGrantsOn", func(st *state) error {
+		for g := range st.grants {
+			role := st.roles[g.role]
+			to := catalog.GrantOn{Role: role.Name, Privilege: g.privilege}
+			if g.securable == on.ID && g.kind == on.Kind && role.WarehouseID == warehouseID && order(to, behind) > 0 {
+				grants = append(grants, to)
+			}
+		}
+		slices.SortFunc(grants, order)
+		grants = atMost(grants, most)
 		return nil
 	})
 	return grants, err

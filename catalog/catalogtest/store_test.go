@@ -28,13 +28,13 @@ func TestStore_FailsBeforeItDoesAnything(t *testing.T) {
 	s := catalogtest.NewStore()
 	broken := errors.New("broken")
 	s.Inject(catalogtest.FailNth(2, broken))
-	if _, err := s.ListWarehouses(t.Context()); err != nil {
+	if _, err := s.ListWarehouses(t.Context(), catalog.ListQuery{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.CreateWarehouse(t.Context(), warehouse(), catalog.Fact{ID: uuid.New()}); !errors.Is(err, broken) {
 		t.Fatalf("got %v", err)
 	}
-	all, err := s.ListWarehouses(t.Context())
+	all, err := s.ListWarehouses(t.Context(), catalog.ListQuery{})
 	if err != nil || len(all) != 0 || len(s.Events()) != 0 || s.Calls() != 3 {
 		t.Fatalf("%v, %d warehouses, %d events, %d calls", err, len(all), len(s.Events()), s.Calls())
 	}

@@ -99,7 +99,7 @@ var resolvePromises = []promise{
 		made := b.table(a, "t")
 		b.grant(reader, authz.TableReadData, authz.Table, made.ID)
 		b.drop(made)
-		grants, err := b.admin.ListGrants(b.Context(), reader)
+		grants, err := b.admin.ListGrants(b.Context(), reader, catalog.GrantKey{}, 0)
 		b.must(err)
 		if len(grants) != 0 {
 			b.Errorf("grants %v", grants)

@@ -237,14 +237,14 @@ func grantsOnViews(b *bench) {
 	b.sameGrants(b.resolve(catalog.Lookup{Namespace: a.Levels, Table: "v"}).Grants, []authz.Grant{granted})
 	b.sameGrants(b.resolve(catalog.Lookup{Namespace: a.Levels, Table: "w"}).Grants, nil)
 	b.must(b.rename(made, a, "x"))
-	grants, err := b.admin.ListGrants(b.Context(), reader)
+	grants, err := b.admin.ListGrants(b.Context(), reader, catalog.GrantKey{}, 0)
 	b.must(err)
 	if len(grants) != 1 || grants[0].Kind != authz.View || grants[0].Name != "x" || !slices.Equal(grants[0].Namespace, a.Levels) {
 		b.Errorf("grants %+v", grants)
 	}
 	b.drop(made)
 	b.drop(beside)
-	if grants, err = b.admin.ListGrants(b.Context(), reader); err != nil || len(grants) != 0 {
+	if grants, err = b.admin.ListGrants(b.Context(), reader, catalog.GrantKey{}, 0); err != nil || len(grants) != 0 {
 		b.Errorf("grants %+v, %v", grants, err)
 	}
 }

@@ -45,7 +45,7 @@ var warehousePromises = []promise{
 	{"ListIsByName", func(b *bench) {
 		b.addWarehouse("b", "s3://b/x")
 		b.addWarehouse("B", "s3://c/x")
-		all, err := b.store.ListWarehouses(b.Context())
+		all, err := b.store.ListWarehouses(b.Context(), catalog.ListQuery{})
 		b.must(err)
 		if len(all) != 3 || all[0].Name != "B" || all[1].Name != "b" || !reflect.DeepEqual(all[2], b.warehouse) {
 			b.Errorf("listed %+v", all)

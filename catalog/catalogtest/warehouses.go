@@ -1,10 +1,8 @@
 package catalogtest
 
 import (
-	"cmp"
 	"context"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -77,14 +75,14 @@ func (s *Store) FindWarehouse(ctx context.Context, name string) (catalog.Warehou
 }
 
 // ListWarehouses gives all warehouses by name.
-func (s *Store) ListWarehouses(ctx context.Context) ([]catalog.Warehouse, error) {
+func (s *Store) ListWarehouses(ctx context.Context, q catalog.ListQuery) ([]catalog.Warehouse, error) {
 	var all []catalog.Warehouse
 	err := s.tx(ctx, "ListWarehouses", func(st *state) error {
 		for _, w := range st.warehouses {
 			w.Properties = maps.Clone(w.Properties)
 			all = append(all, w)
 		}
-		slices.SortFunc(all, func(a, b catalog.Warehouse) int { return cmp.Compare(a.Name, b.Name) })
+		all = wantedOf(all, q, func(w catalog.Warehouse) string { return w.Name })
 		return nil
 	})
 	return all, err

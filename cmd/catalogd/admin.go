@@ -219,6 +219,22 @@ func pages[P any](ctx context.Context, a *admin, path []string, query url.Values
 	}
 }
 
+// searchFlag adds --search to a verb that lists things by name.
+func searchFlag(search *string) func(*connection, *flag.FlagSet) {
+	return func(_ *connection, fs *flag.FlagSet) {
+		fs.StringVar(search, "search", "", "only names that have this `text` in them")
+	}
+}
+
+// found is the query of a list that was searched for a text.
+func found(search string) url.Values {
+	query := url.Values{}
+	if search != "" {
+		query.Set("nameContains", search)
+	}
+	return query
+}
+
 // call is do for a path that is escaped already, with its query.
 func (a *admin) call(ctx context.Context, method, target string, body, answer any) error {
 	var sent io.Reader

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -26,7 +27,7 @@ type grantBody struct {
 
 var grantVerbs = []*command{
 	{name: "create", arguments: "PRIVILEGE", summary: "grant a privilege to a warehouse's role", run: grantCreate},
-	{name: "list", summary: "privileges of a warehouse's role", run: grantList},
+	{name: "list", summary: "what a warehouse's role holds (--role), or who holds what on a warehouse, namespace, table or view", run: grantList},
 	{name: "delete", arguments: "PRIVILEGE", summary: "take a privilege away", run: grantDelete},
 	{name: "explain", arguments: "PRINCIPAL PRIVILEGE|OPERATION [TABLE]", summary: "why somebody may do something, or why not and what would give it", run: grantExplain},
 	{name: "who-can", arguments: "PRIVILEGE|OPERATION [TABLE]", summary: "who may do something, and by which grants", run: grantWhoCan},
@@ -122,33 +123,13 @@ func (g grantBody) covers(other grantBody) bool {
 
 // changeGrant reads which grant is meant, changes it and says so: "granted X on Y to Z".
 func (c *call) changeGrant(ctx context.Context, change func(a *admin, g roleGrant) error, done, direction string) error {
-	var role, namespace, table, view string
+	var role string
 	var grant grantBody
-	s, err := c.begin(ctx, 1, roleFlag(&role), c.oneWarehouse, func(k *connection, fs *flag.FlagSet) {
-		fs.StringVar(&namespace, "namespace", "", "on this namespace: `a.b` or a JSON list; with --table or --view its namespace")
-		fs.StringVar(&table, "table", "", "on this table: `ns.table`, or its name when --namespace is given")
-		fs.StringVar(&view, "view", "", "on this view: `ns.view`, or its name when --namespace is given")
-		k.check(func(args []string) (err error) {
-			grant = grantBody{Type: "catalog", Privilege: args[0]}
-			switch {
-			case table != "" && view != "":
-				return wrongUsage("a grant is on a table or on a view: give --table or --view")
-			case table != "":
-				grant.Type = "table"
-				grant.Namespace, grant.Table, err = tableName(table, namespace)
-			case view != "":
-				grant.Type = "view"
-				grant.Namespace, grant.View, err = tableName(view, namespace)
-			case namespace != "":
-				grant.Type = "namespace"
-				grant.Namespace, err = namespaceLevels(namespace)
-			}
-			return err
-		})
-	})
+	s, err := c.begin(ctx, 1, roleFlag(&role), c.oneWarehouse, placeFlags(&grant))
 	if err != nil {
 		return err
 	}
+	grant.Privilege = s.args[0]
 	if err := change(s.admin, roleGrant{grant, s.warehouse, role}); err != nil {
 		return err
 	}
@@ -157,6 +138,44 @@ func (c *call) changeGrant(ctx context.Context, change func(a *admin, g roleGran
 	}
 	fmt.Fprintf(c.Out, "%s %s on %s %s %s\n", done, grant.Privilege, grant.on(s.warehouse), direction, role)
 	return nil
+}
+
+// placeFlags add the flags that say what a grant is on, and put that into g: nothing is the warehouse.
+func placeFlags(g *grantBody) verbFlags {
+	return func(k *connection, fs *flag.FlagSet) {
+		var namespace, table, view string
+		fs.StringVar(&namespace, "namespace", "", "on this namespace: `a.b` or a JSON list; with --table or --view its namespace")
+		fs.StringVar(&table, "table", "", "on this table: `ns.table`, or its name when --namespace is given")
+		fs.StringVar(&view, "view", "", "on this view: `ns.view`, or its name when --namespace is given")
+		k.check(func([]string) (err error) {
+			g.Type = "catalog"
+			switch {
+			case table != "" && view != "":
+				return wrongUsage("a grant is on a table or on a view: give --table or --view")
+			case table != "":
+				g.Type = "table"
+				g.Namespace, g.Table, err = tableName(table, namespace)
+			case view != "":
+				g.Type = "view"
+				g.Namespace, g.View, err = tableName(view, namespace)
+			case namespace != "":
+				g.Type = "namespace"
+				g.Namespace, err = namespaceLevels(namespace)
+			}
+			return err
+		})
+	}
+}
+
+// query names the place to the management API.
+func (g grantBody) query() url.Values {
+	query := url.Values{}
+	for name, value := range map[string]string{"namespace": namespaceSegment(g.Namespace), "table": g.Table, "view": g.View} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	return query
 }
 
 // roleFlag adds --role, which must be given.
@@ -208,9 +227,21 @@ func (g grantBody) on(warehouse string) string {
 
 func grantList(ctx context.Context, c *call) error {
 	var role string
-	s, err := c.begin(ctx, 0, roleFlag(&role), c.oneWarehouse)
+	var place grantBody
+	s, err := c.begin(ctx, 0, c.oneWarehouse, placeFlags(&place), func(k *connection, fs *flag.FlagSet) {
+		fs.StringVar(&role, "role", "", "what the role of this `name` holds; without it, who holds what on the warehouse, or where the other flags say")
+		k.check(func([]string) error {
+			if role != "" && place.Type != "catalog" {
+				return wrongUsage("give --role, or where the grants are, not both")
+			}
+			return nil
+		})
+	})
 	if err != nil {
 		return err
+	}
+	if role == "" {
+		return c.listGrantsOn(ctx, s, place)
 	}
 	grants, err := roleGrant{warehouse: s.warehouse, role: role}.list(ctx, s.admin)
 	if err != nil {
@@ -224,4 +255,30 @@ func grantList(ctx context.Context, c *call) error {
 		rows = append(rows, []string{g.Privilege, g.on(s.warehouse)})
 	}
 	return printRows(c.Out, []string{"PRIVILEGE", "ON"}, rows)
+}
+
+// listGrantsOn shows who holds what on a place.
+func (c *call) listGrantsOn(ctx context.Context, s *session, on grantBody) error {
+	type grantee struct {
+		Role      string `json:"catalogRole"`
+		Privilege string `json:"privilege"`
+	}
+	type list struct {
+		Grants []grantee `json:"grants"`
+	}
+	answer := list{[]grantee{}}
+	err := pages(ctx, s.admin, []string{"catalogs", s.warehouse, "grants"}, on.query(), func(page list) {
+		answer.Grants = append(answer.Grants, page.Grants...)
+	})
+	if err != nil {
+		return err
+	}
+	if s.output == "json" {
+		return printJSON(c.Out, answer)
+	}
+	var rows [][]string
+	for _, g := range answer.Grants {
+		rows = append(rows, []string{g.Role, g.Privilege, on.on(s.warehouse)})
+	}
+	return printRows(c.Out, []string{"ROLE", "PRIVILEGE", "ON"}, rows)
 }

@@ -21,11 +21,11 @@ var principalVerbs = []*command{
 	{name: "create", arguments: "NAME", summary: "make a principal; its secret is shown this once", run: principalCreate},
 	{name: "list", summary: "all principals", run: principalList},
 	{name: "show", arguments: "NAME", summary: "one principal with its roles", run: principalShow},
-	{name: "rotate", arguments: "NAME", summary: "give yourself a new secret, shown this once; the old one ends", run: principalRotate},
-	{name: "reset", arguments: "NAME", summary: "give a principal a new secret, as its administrator", run: principalReset},
 	{name: "add-key", arguments: "NAME", summary: "register a public key that a principal signs in with", run: principalAddKey},
 	{name: "list-keys", arguments: "NAME", summary: "the public keys of a principal", run: principalListKeys},
 	{name: "remove-key", arguments: "NAME KEY", summary: "take a public key from a principal; tokens that it obtained end", run: principalRemoveKey},
+	{name: "rotate", arguments: "NAME", summary: "give yourself, or as its administrator a principal, a new secret, shown this once; the old one ends", run: principalRotate},
+	{name: "reset", arguments: "NAME", summary: "the same as its administrator alone; over HTTP also to a chosen secret", run: principalReset},
 	{name: "delete", arguments: "NAME", summary: "delete a principal; its tokens stop working", run: principalDelete},
 }
 
@@ -49,14 +49,19 @@ func principalReset(ctx context.Context, c *call) error {
 }
 
 func principalList(ctx context.Context, c *call) error {
-	s, err := c.begin(ctx, 0)
+	var search string
+	s, err := c.begin(ctx, 0, searchFlag(&search))
 	if err != nil {
 		return err
 	}
-	var answer struct {
+	type list struct {
 		Principals []principalBody `json:"principals"`
 	}
-	if err := s.do(ctx, http.MethodGet, []string{"principals"}, nil, &answer); err != nil {
+	answer := list{[]principalBody{}}
+	err = pages(ctx, s.admin, []string{"principals"}, found(search), func(page list) {
+		answer.Principals = append(answer.Principals, page.Principals...)
+	})
+	if err != nil {
 		return err
 	}
 	if s.output == "json" {

@@ -216,7 +216,7 @@ func (a *app) handler() (http.Handler, error) {
 	endpoints := append(
 		rest.Endpoints(rest.Config{Service: a.service, Tokens: rest.IssueTokens(a.tokens), Keys: a.tokens, PublicURL: a.config.PublicURL}),
 		manage.Endpoints(manage.Config{Service: a.service, Maintenance: a.operations()})...)
-	endpoints = append(endpoints, api.RootEndpoint())
+	endpoints = append(append(endpoints, manage.ReferenceEndpoints()...), api.RootEndpoint())
 	return api.NewServer(api.ServerConfig{Endpoints: endpoints, Authenticator: a.tokens, Log: a.log, Metrics: a.metrics})
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"catalogd/catalog"
 	"catalogd/internal/pgserver"
 	"catalogd/internal/telemetry"
 	"catalogd/store"
@@ -256,7 +257,7 @@ func (d *doctor) checkApp(ctx context.Context) {
 
 // checkWarehouses asks each warehouse's storage for what the server will ask: a session, or a folder.
 func (d *doctor) checkWarehouses(ctx context.Context, a *app) {
-	warehouses, err := a.store.ListWarehouses(ctx)
+	warehouses, err := a.store.ListWarehouses(ctx, catalog.ListQuery{})
 	if err != nil {
 		d.reportError("warehouses", err, "see database.url")
 		return

@@ -13,7 +13,7 @@ var edges = map[string][]string{
 	"api": {"catalog", "auth", "authz", "internal/deflate", "internal/telemetry"},
 	// catalog/commit for decoding: a request's shape is the commit engine's to know.
 	"api/rest":   {"api", "catalog", "catalog/commit", "auth", "vending"},
-	"api/manage": {"api", "catalog", "auth", "authz", "vending", "maintenance"},
+	"api/manage": {"api", "catalog", "auth", "authz", "vending", "maintenance", "openapi"},
 
 	"auth":           {"authz"},
 	"auth/external":  {"auth"},
