@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"sync"
 	"testing"
 	"time"
@@ -249,6 +250,27 @@ func TestSentOutcome(t *testing.T) {
 
 // TestCommitLanded_WaitsForACommitOnItsWay asks while the COMMIT is still travelling: nobody knows yet, and the
 // answer comes when it has arrived.
+// A database that is being failed over answers as a standby for a while: that passes, and is no defect of the server.
+func TestReadOnlyDatabaseIsBusy(t *testing.T) {
+	u, err := url.Parse(pgtest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := u.Query()
+	query.Set("default_transaction_read_only", "on")
+	u.RawQuery = query.Encode()
+	s := openAt(t, Config{URL: u.String()})
+	err = s.RecordDenial(t.Context(), catalog.Denial{At: time.Now(), Operation: "x"})
+	if !fault.Is(err, fault.Busy) {
+		t.Errorf("got %v (%s)", err, fault.KindOf(err))
+	}
+	record := catalog.TableRecord{ID: uuid.New(), Kind: catalog.KindTable, MetadataLocation: "s3://bucket/new"}
+	err = s.CommitPointers(t.Context(), []catalog.PointerChange{{Record: record, Old: "s3://bucket/old", Fact: catalog.Fact{ID: uuid.New(), At: time.Now()}}}, catalog.Fence{})
+	if !fault.Is(err, fault.Busy) {
+		t.Errorf("a commit: %v (%s)", err, fault.KindOf(err))
+	}
+}
+
 func TestCommitLanded_WaitsForACommitOnItsWay(t *testing.T) {
 	b := newOutcomeBench(t)
 	change := b.swap()

@@ -28,6 +28,9 @@ const (
 	stateCrashShutdown        = "57P02"
 	stateTooManyConnections   = "53300"
 	stateUndefinedTable       = "42P01"
+	stateReadOnly             = "25006" // a standby, as during a failover, or a database that was set so
+	stateDiskFull             = "53100"
+	stateOutOfMemory          = "53200"
 )
 
 // violations gives the meaning of a violated constraint. What is not named here is a defect: Internal.
@@ -92,10 +95,17 @@ func translateState(err error, pg *pgconn.PgError) error {
 		return fault.Wrap(fault.Busy, err, "too many requests change the same thing at once; nothing changed")
 	case stateCannotConnectNow, stateAdminShutdown, stateCrashShutdown, stateTooManyConnections:
 		return fault.Wrap(fault.Busy, err, "the database does not take requests now; nothing changed")
+	case stateReadOnly, stateDiskFull, stateOutOfMemory:
+		return fault.Wrap(fault.Busy, err, "the database takes no changes now: %s; nothing changed", noChanges[pg.Code])
 	case stateUndefinedTable:
 		return fault.Wrap(fault.Internal, err, "the database's schema is older than this server: run `catalogd migrate`")
 	}
 	return err
+}
+
+// noChanges says why a database that answers takes no changes.
+var noChanges = map[string]string{
+	stateReadOnly: "it is read-only, as a standby is", stateDiskFull: "its disk is full", stateOutOfMemory: "it is out of memory",
 }
 
 // retryable tells that a transaction that failed with err, before COMMIT was sent or with a certain refusal, may do
