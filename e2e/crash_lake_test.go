@@ -31,7 +31,7 @@ import (
 // awaitEvery spaces the looks at something that will be there soon; awaitMax is how long soon may be.
 const (
 	awaitEvery = 50 * time.Millisecond
-	awaitMax   = 120 * time.Second
+	awaitMax   = 300 * time.Second
 )
 
 // await asks until yes, and fails the test when the answer stays no.

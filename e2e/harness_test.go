@@ -19,7 +19,7 @@ import (
 
 // Limits of the harness: what takes longer has failed.
 const (
-	startSecondsMax  = 120
+	startSecondsMax  = 300
 	clientSecondsMax = 1800
 )
 

@@ -365,7 +365,7 @@ func TestWorker_StopGivesTheJobBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-written
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // for a second of work
 	defer cancel()
 	if err := w.Stop(ctx); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ import (
 )
 
 // readyMax is how long a started server may take; a first start makes a Postgres cluster.
-const readyMax = 2 * time.Minute
+const readyMax = 5 * time.Minute
 
 // withPostgres gives the package's tests a Postgres of their own.
 type withPostgres struct{ *testing.M }

@@ -187,7 +187,7 @@ func TestField_C245_PostgresGoesAndComesBack(t *testing.T) {
 		s.gate.shut(false)
 		recovered := func() bool { code, _, _ := s.ask(t, ops, "/readyz", ""); return code == http.StatusOK }
 		for began := time.Now(); !recovered(); {
-			if time.Since(began) > 30*time.Second {
+			if time.Since(began) > readyMax {
 				t.Fatalf("round %d: not ready again", round)
 			}
 		}

@@ -25,12 +25,12 @@ import (
 	"catalogd/internal/pgserver"
 )
 
-// Limits of the shared server.
+// Limits of the shared server. What they bound takes a second; they are for machines that have much other work.
 const (
 	connectionsMax = 300
-	startWaitMax   = 2 * time.Minute
+	startWaitMax   = 5 * time.Minute
 	stopWaitMax    = 10 * time.Second
-	queryWaitMax   = 30 * time.Second
+	queryWaitMax   = 2 * time.Minute
 )
 
 const (
