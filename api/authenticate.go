@@ -26,6 +26,7 @@ func authenticate(authenticator Authenticator, next HandlerFunc) HandlerFunc {
 		if err != nil {
 			return err
 		}
+		principal.Address = Address(r)
 		eventOf(r.Context()).principal = principal
 		return next(w, r)
 	}

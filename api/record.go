@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"catalogd/auth"
@@ -56,6 +57,12 @@ func AnnotateFormat(r *http.Request, version int) { eventOf(r.Context()).format 
 func CallerOf(r *http.Request) catalog.Caller {
 	e := eventOf(r.Context())
 	return catalog.Caller{Principal: e.principal, RequestID: e.requestID, Client: clientAddress(r), Key: e.keyOf()}
+}
+
+// Address gives where a request comes from; the zero Addr when that is no IP address.
+func Address(r *http.Request) netip.Addr {
+	address, _ := netip.ParseAddr(clientAddress(r))
+	return address.Unmap()
 }
 
 // clientAddress is the peer's address without its port. Headers of proxies are not believed.

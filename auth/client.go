@@ -28,19 +28,22 @@ func isBasic(authorization string) bool {
 
 // client authenticates the client of a token request. Credentials in the form win over any header: clients send a
 // stale bearer along. All refusals take the same time and say the same, whether or not the client exists.
-func (t *Tokens) client(ctx context.Context, r TokenRequest) (Account, error) {
+func (t *Tokens) client(ctx context.Context, r TokenRequest) (session, error) {
 	readings, refused := readCredentials(r)
 	if refused != nil {
-		return Account{}, refused
+		return session{}, refused
 	}
 	worked := false
 	for _, reading := range readings {
+		if isPersonal(string(reading.secret)) {
+			return t.clientByPersonal(ctx, r, reading)
+		}
 		account, err := t.accounts.FindAccountByClientID(ctx, reading.clientID)
 		if fault.Is(err, fault.NotFound) {
 			continue
 		}
 		if err != nil {
-			return Account{}, fmt.Errorf("find client: %w", err)
+			return session{}, fmt.Errorf("find client: %w", err)
 		}
 		if account.Kind != Service {
 			continue
@@ -48,20 +51,23 @@ func (t *Tokens) client(ctx context.Context, r TokenRequest) (Account, error) {
 		r.seen(account)
 		good, err := t.secrets.Verify(ctx, account.Secret, reading.secret)
 		if err != nil {
-			return Account{}, err
+			return session{}, err
 		}
 		if good {
 			t.renewForm(ctx, &account, reading.secret)
-			return account, nil
+			if err := account.State.Admit(Principal{ID: account.ID, Address: r.Address}, t.now()); err != nil {
+				return session{}, oauthError(codeInvalidClient, "%s", fault.Message(err))
+			}
+			return session{Account: account, mark: account.Secret.Mark(), within: RoleScope{All: true}}, nil
 		}
 		worked = worked || account.Secret.Algorithm == AlgorithmArgon2
 	}
 	if !worked {
 		if err := t.secrets.Decoy(ctx); err != nil {
-			return Account{}, err
+			return session{}, err
 		}
 	}
-	return Account{}, oauthError(codeInvalidClient, "client id or client secret is wrong")
+	return session{}, oauthError(codeInvalidClient, "client id or client secret is wrong")
 }
 
 // readCredentials gives the ways in which the request's credentials can be read, likeliest first.
@@ -106,13 +112,14 @@ func readBasic(authorization string) ([]presented, *OAuthError) {
 	return named(readings)
 }
 
-// named finds the client id of secrets that came without one: generated secrets hold it.
+// named finds the client id of secrets that came without one: generated secrets hold it, and personal access tokens
+// need none.
 func named(readings []presented) ([]presented, *OAuthError) {
 	for i, reading := range readings {
 		if len(reading.clientID) > clientIDBytesMax {
 			return nil, oauthError(codeInvalidClient, "client id or client secret is wrong")
 		}
-		if reading.clientID != "" {
+		if reading.clientID != "" || isPersonal(string(reading.secret)) {
 			continue
 		}
 		if readings[i].clientID = clientIDOf(reading.secret); readings[i].clientID == "" {

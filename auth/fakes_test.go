@@ -16,6 +16,8 @@ import (
 type fakeStore struct {
 	mu       sync.Mutex
 	accounts map[uuid.UUID]Account
+	states   map[uuid.UUID]CallerState // of those that have one; the mark of the secret is the account's
+	personal map[uuid.UUID]PersonalAccount
 	keys     []StoredKey
 	keyReads int
 	finds    int
@@ -31,6 +33,20 @@ func (s *fakeStore) find(match func(Account) bool) (Account, error) {
 	}
 	for _, a := range s.accounts {
 		if match(a) {
+			a.State = &CallerState{}
+			if state, ok := s.states[a.ID]; ok {
+				a.State = &state
+			}
+			a.State.SecretMark = a.Secret.Mark()
+			for id, p := range s.personal {
+				if p.ID == a.ID {
+					live := LiveToken{ID: id, SecretMark: hmacMark(p.Form), ExpiresAt: p.ExpiresAt, PreviousUntil: p.PreviousUntil}
+					if p.Previous != nil {
+						live.PreviousMark = hmacMark(p.Previous)
+					}
+					a.State.Personal = append(a.State.Personal, live)
+				}
+			}
 			return a, nil
 		}
 	}
@@ -43,6 +59,16 @@ func (s *fakeStore) FindAccountByClientID(_ context.Context, id string) (Account
 
 func (s *fakeStore) FindAccountByID(_ context.Context, id uuid.UUID) (Account, error) {
 	return s.find(func(a Account) bool { return a.ID == id })
+}
+
+func (s *fakeStore) FindPersonalToken(_ context.Context, id uuid.UUID) (PersonalAccount, error) {
+	p, ok := s.personal[id]
+	if !ok {
+		return PersonalAccount{}, fault.New(fault.NotFound, "no such token")
+	}
+	a, err := s.FindAccountByID(context.Background(), p.ID)
+	p.Account = a
+	return p, err
 }
 
 func (s *fakeStore) SigningKeys(context.Context) ([]StoredKey, error) {
@@ -75,6 +101,8 @@ func (s *fakeStore) SucceedSigningKey(_ context.Context, old string, k StoredKey
 	return append([]StoredKey(nil), s.keys...), s.problem
 }
 
+func hmacMark(form []byte) string { return StoredSecret{Algorithm: AlgorithmHMAC, Form: form}.Mark() }
+
 // bench is a token route over fakes with a clock that tests move.
 type bench struct {
 	store   *fakeStore
@@ -91,7 +119,8 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{
-		store: &fakeStore{accounts: map[uuid.UUID]Account{}}, ring: ring, secrets: NewSecrets(ring),
+		store: &fakeStore{accounts: map[uuid.UUID]Account{}, states: map[uuid.UUID]CallerState{},
+			personal: map[uuid.UUID]PersonalAccount{}}, ring: ring, secrets: NewSecrets(ring),
 		now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 	}
 	b.tokens = b.server()

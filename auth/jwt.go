@@ -35,6 +35,8 @@ type claims struct {
 	ClientID string `json:"client_id"`
 	Scope    string `json:"scope,omitempty"`
 	Secret   string `json:"sec,omitempty"` // fingerprint of the stored secret that obtained it
+	Personal string `json:"pat,omitempty"` // id of the personal access token that obtained it
+	Millis   int64  `json:"ims,omitempty"` // of IssuedAt, beyond its second: revocation is exact
 
 	kid string // of the key that signed it
 }
@@ -61,6 +63,9 @@ func (t *Tokens) Authenticate(ctx context.Context, authorization string) (Princi
 	t.keys.refresh(ctx)
 	if p, ok := t.checked.find(token, t.keys, t.now()); ok {
 		return p, nil
+	}
+	if isPersonal(token) {
+		return t.authenticatePersonal(ctx, token)
 	}
 	c, err := t.parse(ctx, token)
 	if err != nil {
@@ -131,26 +136,49 @@ func (c *claims) principal() (Principal, error) {
 	if err != nil {
 		return Principal{}, fault.Wrap(fault.Unauthenticated, err, "the token names no principal")
 	}
-	return Principal{
+	p := Principal{
 		ID: id, Name: c.Name, Kind: Service, Roles: rolesOf(c.Scope), TokenID: c.ID, ExpiresAt: c.ExpiresAt.Time, SecretMark: c.Secret,
-	}, nil
+	}
+	if c.Personal != "" {
+		if p.PersonalToken, err = uuid.Parse(c.Personal); err != nil {
+			return Principal{}, fault.Wrap(fault.Unauthenticated, err, "the token names no personal access token")
+		}
+	}
+	if c.IssuedAt != nil {
+		p.IssuedAt = c.IssuedAt.Add(time.Duration(c.Millis) * time.Millisecond)
+	}
+	return p, nil
 }
 
-// issue signs a token for the account with the given roles active.
-func (t *Tokens) issue(ctx context.Context, a Account, roles RoleScope) (TokenAnswer, error) {
-	now := t.now().Truncate(time.Second)
-	token, err := t.keys.sign(ctx, &claims{
+// issue signs a token of the session with the given roles active.
+func (t *Tokens) issue(ctx context.Context, s session, roles RoleScope) (TokenAnswer, error) {
+	a := s.Account
+	// Never before the moment from which tokens count, whichever server's clock set that.
+	issued := t.now().Truncate(time.Millisecond)
+	if a.State != nil && issued.Before(a.State.NotBefore) {
+		issued = a.State.NotBefore
+	}
+	now := issued.Truncate(time.Second)
+	expires := now.Add(t.life)
+	if !s.until.IsZero() && s.until.Before(expires) {
+		expires = s.until.Truncate(time.Second)
+	}
+	c := &claims{
 		RegisteredClaims: jwt.RegisteredClaims{
 			Issuer: t.issuer, Subject: a.ID.String(), Audience: jwt.ClaimStrings{audience},
-			IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(t.life)), ID: uuid.NewString(),
+			IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(expires), ID: uuid.NewString(),
 		},
-		Name: a.Name, ClientID: a.ClientID, Scope: roles.scope(), Secret: a.Secret.Mark(),
-	})
+		Name: a.Name, ClientID: a.ClientID, Scope: roles.scope(), Secret: s.mark, Millis: issued.Sub(now).Milliseconds(),
+	}
+	if s.personal != uuid.Nil {
+		c.Personal = s.personal.String()
+	}
+	token, err := t.keys.sign(ctx, c)
 	if err != nil {
 		return TokenAnswer{}, fmt.Errorf("issue token for %s: %w", a.Name, err)
 	}
 	return TokenAnswer{
 		AccessToken: token, TokenType: "bearer", IssuedTokenType: tokenTypeAccess,
-		ExpiresIn: int64(t.life / time.Second), Scope: roles.scope(),
+		ExpiresIn: int64(expires.Sub(now) / time.Second), Scope: roles.scope(),
 	}, nil
 }

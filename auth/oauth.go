@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+	"github.com/google/uuid"
 
 	"catalogd/internal/fault"
 )
@@ -94,6 +96,8 @@ func (TokenAnswer) LogValue() slog.Value { return slog.StringValue("***") }
 type TokenRequest struct {
 	Form          url.Values // from ParseTokenForm
 	Authorization string
+	// Address is where the request comes from; the zero Addr where that is not known.
+	Address netip.Addr
 	// Seen is told the client id once it is found that it exists, whether the secret is right or not; nil: nobody is told.
 	Seen func(clientID string)
 }
@@ -205,15 +209,15 @@ func (t *Tokens) issueForClient(ctx context.Context, r TokenRequest) (TokenAnswe
 	if refused != nil {
 		return TokenAnswer{}, refused
 	}
-	account, err := t.client(ctx, r)
+	client, err := t.client(ctx, r)
 	if err != nil {
 		return TokenAnswer{}, err
 	}
-	roles, refused := wish.grant(account, nil)
+	roles, refused := wish.grant(client.Account, &client.within)
 	if refused != nil {
 		return TokenAnswer{}, refused
 	}
-	return t.issue(ctx, account, roles)
+	return t.issue(ctx, client, roles)
 }
 
 func checkExchange(form url.Values) error {
@@ -238,72 +242,98 @@ func (t *Tokens) exchange(ctx context.Context, r TokenRequest, subjectToken stri
 	if refused != nil {
 		return TokenAnswer{}, refused
 	}
-	subject, err := t.parse(ctx, subjectToken)
+	subject, err := t.shown(ctx, subjectToken)
 	if fault.Is(err, fault.Unauthenticated) {
 		return TokenAnswer{}, oauthError(codeInvalidGrant, "subject_token: %s", fault.Message(err))
 	}
 	if err != nil {
 		return TokenAnswer{}, err
 	}
-	var account Account
+	var client session
 	if hasCredentials(r) {
-		account, err = t.client(ctx, r)
+		client, err = t.client(ctx, r)
 	} else {
-		account, err = t.bearer(ctx, r.Authorization, subject)
+		client, err = t.bearer(ctx, r, subject)
 	}
 	if err != nil {
 		return TokenAnswer{}, err
 	}
-	r.seen(account)
-	if account.ID.String() != subject.Subject {
+	r.seen(client.Account)
+	if client.ID != subject.ID {
 		return TokenAnswer{}, oauthError(codeInvalidGrant, "subject_token belongs to another principal")
 	}
-	if err := t.checkTimes(subject); err != nil && !errors.Is(err, errExpired) {
-		return TokenAnswer{}, oauthError(codeInvalidGrant, "subject_token: %s", fault.Message(err))
+	if subject.problem != nil && !errors.Is(subject.problem, errExpired) {
+		return TokenAnswer{}, oauthError(codeInvalidGrant, "subject_token: %s", fault.Message(subject.problem))
 	}
-	within := rolesOf(subject.Scope)
-	roles, refused := wish.grant(account, &within)
+	within := client.within.narrowed(subject.Roles)
+	roles, refused := wish.grant(client.Account, &within)
 	if refused != nil {
 		return TokenAnswer{}, refused
 	}
-	return t.issue(ctx, account, roles)
+	return t.issue(ctx, client, roles)
 }
 
-// bearer accepts the live token in the header, or the subject token itself when there is no header. A token that
-// was obtained with a secret which has been replaced since is not accepted: replacing the secret ends its sessions.
-func (t *Tokens) bearer(ctx context.Context, authorization string, subject *claims) (Account, error) {
+// shownToken is one of our tokens that a token request shows.
+type shownToken struct {
+	Principal
+	problem error // with its times; errExpired when it is merely old
+}
+
+// shown reads one of our tokens: fault.Unauthenticated when it is none.
+func (t *Tokens) shown(ctx context.Context, token string) (shownToken, error) {
+	if isPersonal(token) {
+		p, _, err := t.personal(ctx, token)
+		return shownToken{Principal: p}, err
+	}
+	c, err := t.parse(ctx, token)
+	if err != nil {
+		return shownToken{}, err
+	}
+	p, err := c.principal()
+	return shownToken{Principal: p, problem: t.checkTimes(c)}, err
+}
+
+// bearer accepts the live token in the header, or the subject token itself when there is no header. A token that would
+// not be accepted at another route is not accepted here. Both must rest on the same secret: the new token ends with it.
+func (t *Tokens) bearer(ctx context.Context, r TokenRequest, subject shownToken) (session, error) {
 	shown := subject
-	if strings.TrimSpace(authorization) != "" {
-		_, token, _ := strings.Cut(strings.TrimSpace(authorization), " ")
-		parsed, err := t.parse(ctx, strings.TrimSpace(token))
+	if strings.TrimSpace(r.Authorization) != "" {
+		_, token, _ := strings.Cut(strings.TrimSpace(r.Authorization), " ")
+		read, err := t.shown(ctx, strings.TrimSpace(token))
 		if fault.Is(err, fault.Unauthenticated) {
-			return Account{}, oauthError(codeInvalidClient, "the Authorization header: %s", fault.Message(err))
+			return session{}, oauthError(codeInvalidClient, "the Authorization header: %s", fault.Message(err))
 		}
 		if err != nil {
-			return Account{}, err
+			return session{}, err
 		}
-		shown = parsed
+		shown = read
 	}
-	if shown.Subject != subject.Subject {
-		return Account{}, oauthError(codeInvalidGrant, "subject_token belongs to another principal")
+	if shown.ID != subject.ID {
+		return session{}, oauthError(codeInvalidGrant, "subject_token belongs to another principal")
 	}
-	for _, c := range []*claims{shown, subject} {
-		if err := t.checkTimes(c); err != nil {
-			return Account{}, oauthError(codeInvalidClient, "%s", fault.Message(err))
+	for _, token := range []shownToken{shown, subject} {
+		if token.problem != nil {
+			return session{}, oauthError(codeInvalidClient, "%s", fault.Message(token.problem))
 		}
 	}
-	principal, err := shown.principal()
-	if err != nil {
-		return Account{}, oauthError(codeInvalidClient, "%s", fault.Message(err))
-	}
-	account, err := t.accounts.FindAccountByID(ctx, principal.ID)
+	account, err := t.accounts.FindAccountByID(ctx, shown.ID)
 	switch {
 	case fault.Is(err, fault.NotFound) || err == nil && account.Kind != Service:
-		return Account{}, oauthError(codeInvalidClient, "the principal of the token no longer exists")
+		return session{}, oauthError(codeInvalidClient, "the principal of the token no longer exists")
 	case err != nil:
-		return Account{}, fmt.Errorf("find account of token: %w", err)
-	case account.Secret.Mark() != shown.Secret || account.Secret.Mark() != subject.Secret:
-		return Account{}, oauthError(codeInvalidClient, "the secret of this principal was replaced; log in with the new one")
+		return session{}, fmt.Errorf("find account of token: %w", err)
 	}
-	return account, nil
+	for _, token := range []shownToken{shown, subject} {
+		token.Address = r.Address
+		if err := account.State.Admit(token.Principal, t.now()); err != nil {
+			return session{}, oauthError(codeInvalidClient, "%s", fault.Message(err))
+		}
+	}
+	if shown.PersonalToken != subject.PersonalToken || shown.SecretMark != subject.SecretMark {
+		return session{}, oauthError(codeInvalidGrant, "subject_token was obtained with another secret than the token in the header")
+	}
+	if shown.PersonalToken != uuid.Nil {
+		return ofPersonal(shown.Principal, account), nil
+	}
+	return session{Account: account, mark: subject.SecretMark, within: RoleScope{All: true}}, nil
 }

@@ -31,6 +31,8 @@ type Account struct {
 	Kind     PrincipalKind
 	Secret   StoredSecret
 	Roles    []string
+	// State is what its tokens are judged by.
+	State *CallerState
 }
 
 // StoredKey is a signing key at rest: the private half is encrypted.
@@ -44,10 +46,11 @@ type StoredKey struct {
 	RetiredAt  time.Time // when it ceases to sign, maybe in the future; zero: it has no successor
 }
 
-// AccountStore finds accounts. fault.NotFound when there is none.
+// AccountStore finds accounts and personal access tokens. fault.NotFound when there is none.
 type AccountStore interface {
 	FindAccountByClientID(ctx context.Context, clientID string) (Account, error)
 	FindAccountByID(ctx context.Context, id uuid.UUID) (Account, error)
+	FindPersonalToken(ctx context.Context, id uuid.UUID) (PersonalAccount, error)
 }
 
 // KeyStore keeps signing keys.

@@ -2,6 +2,7 @@
 package auth
 
 import (
+	"net/netip"
 	"slices"
 	"time"
 
@@ -26,8 +27,15 @@ type Principal struct {
 	TokenID string // jti of the token; goes to the audit
 	// ExpiresAt is when the token ends; zero where there is none.
 	ExpiresAt time.Time
-	// SecretMark is the Mark of the stored secret that obtained the token; "" when none did.
+	// IssuedAt is when the token was made; zero where that means nothing.
+	IssuedAt time.Time
+	// SecretMark is the Mark of the stored secret that obtained the token; "" when none did. Of a personal access token,
+	// and of a token that it obtained, it is that of its own secret.
 	SecretMark string
+	// PersonalToken is the personal access token that this is, or that obtained it; uuid.Nil: none did.
+	PersonalToken uuid.UUID
+	// Address is where the request comes from, as the server sees it; the zero Addr where that is not known.
+	Address netip.Addr
 	// Issuer is the identity provider that vouched for the caller; "" when the server itself did.
 	Issuer string
 	// Actor is who acts as this principal; nil when it acts itself.
@@ -50,7 +58,7 @@ func (p Principal) ActorName() string {
 
 // OwnCredential tells whether the principal's own secret, or a key of it, obtained the token: who has that can get all that the
 // principal has, and a personal access token, which may end soon, cannot.
-func (p Principal) OwnCredential() bool { return p.SecretMark != "" }
+func (p Principal) OwnCredential() bool { return p.SecretMark != "" && p.PersonalToken == uuid.Nil }
 
 // RoleScope narrows a principal to some of its principal roles. The zero value activates none.
 type RoleScope struct {

@@ -14,6 +14,7 @@ import (
 type RotationStore interface {
 	ResealSigningKey(ctx context.Context, kid string, old, fresh []byte) error
 	RenewSecretForm(ctx context.Context, principal uuid.UUID, old, fresh []byte) error
+	RenewPersonalForm(ctx context.Context, token uuid.UUID, old, fresh []byte) error
 }
 
 // A renewed HMAC form ends with the fingerprint of the form that the secret had first: the secret is still the same,

@@ -60,6 +60,11 @@ func (b *brokenRotation) ResealSigningKey(context.Context, string, []byte, []byt
 	return fault.New(fault.Busy, "away")
 }
 
+func (b *brokenRotation) RenewPersonalForm(context.Context, uuid.UUID, []byte, []byte) error {
+	b.asked++
+	return fault.New(fault.Busy, "away")
+}
+
 func (b *brokenRotation) RenewSecretForm(context.Context, uuid.UUID, []byte, []byte) error {
 	b.asked++
 	return fault.New(fault.Busy, "away")

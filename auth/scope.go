@@ -41,6 +41,23 @@ func rolesOf(scope string) RoleScope {
 	return r
 }
 
+// narrowed gives the roles that are in both.
+func (r RoleScope) narrowed(by RoleScope) RoleScope {
+	switch {
+	case by.All:
+		return r
+	case r.All:
+		return by
+	}
+	both := RoleScope{}
+	for _, name := range r.Names {
+		if slices.Contains(by.Names, name) {
+			both.Names = append(both.Names, name)
+		}
+	}
+	return both
+}
+
 // wish is what a scope asks for. Asking for nothing in particular leaves the choice to the server.
 type wish struct {
 	all   bool

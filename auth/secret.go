@@ -107,9 +107,14 @@ func NewSecrets(ring *Ring) *Secrets {
 // Generate makes a secret of 256 random bits and its stored form.
 func (s *Secrets) Generate(clientID string) (Secret, StoredSecret) {
 	secret := newSecret(clientID)
+	return secret, s.stored(secret)
+}
+
+// stored gives the stored form of a secret of 256 random bits.
+func (s *Secrets) stored(secret Secret) StoredSecret {
 	key := s.ring.keys[0]
 	form := append(append([]byte(nil), key.id...), key.sum([]byte(secret))...)
-	return secret, StoredSecret{Algorithm: AlgorithmHMAC, Form: form}
+	return StoredSecret{Algorithm: AlgorithmHMAC, Form: form}
 }
 
 // StoreChosen gives the stored form of a secret that somebody chose: fault.BadRequest when it is too short to be

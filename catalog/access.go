@@ -16,26 +16,26 @@ import (
 // list its parent (or hold the wanted right there), else 403, which is also the answer for an existing thing that the
 // caller has no right on. So without rights a missing and a hidden thing look the same.
 
-// resolve reads what a request names and refuses callers that no longer exist and warehouses that never did.
+// resolve reads what a request names and refuses callers whose token does not count any more and warehouses that never
+// were.
 func (s *Service) resolve(ctx context.Context, c Caller, l Lookup) (Resolution, error) {
 	l.Principal = c.Principal
 	res, err := s.Store.Resolve(ctx, l)
 	if err != nil {
 		return Resolution{}, fmt.Errorf("resolve %s %s.%s: %w", l.Warehouse, l.Namespace, l.Table, err)
 	}
-	return c.settle(l, res)
+	return s.admit(c, l, res)
 }
 
-// settle gives a resolution with what the server itself may do, or refuses it as resolve does.
-func (c Caller) settle(l Lookup, res Resolution) (Resolution, error) {
+// admit gives a resolution with what the server itself may do, or refuses it as resolve does.
+func (s *Service) admit(c Caller, l Lookup, res Resolution) (Resolution, error) {
+	if err := res.Caller.Admit(c.Principal, s.Now()); err != nil {
+		return Resolution{}, err
+	}
 	if c.Principal.Kind == auth.System {
-		res.Known = true
 		res.Grants = append(res.Grants, authz.Grant{
 			Privilege: authz.CatalogManageContent, Kind: authz.Root, SecurableID: authz.RootID, Role: "system",
 		})
-	}
-	if !res.Known {
-		return Resolution{}, fault.New(fault.Unauthenticated, "the principal of this token no longer exists")
 	}
 	if res.Warehouse == nil {
 		return Resolution{}, fault.New(fault.NoSuchWarehouse, "Warehouse does not exist: %s", l.Warehouse)

@@ -45,14 +45,14 @@ func checkAdminName(what, name string) error {
 
 // resolveRoot reads what the caller may do on the service itself.
 func (s *Service) resolveRoot(ctx context.Context, c Caller) (Resolution, error) {
-	grants, known, err := s.Store.ResolveGrants(ctx, Lookup{Principal: c.Principal})
+	grants, state, err := s.Store.ResolveGrants(ctx, Lookup{Principal: c.Principal})
 	if err != nil {
 		return Resolution{}, fmt.Errorf("resolve the grants of %s: %w", c.Principal.Name, err)
 	}
-	if !known {
-		return Resolution{}, fault.New(fault.Unauthenticated, "the principal of this token no longer exists")
+	if err := state.Admit(c.Principal, s.Now()); err != nil {
+		return Resolution{}, err
 	}
-	return Resolution{Known: true, Grants: grants}, nil
+	return Resolution{Caller: state, Grants: grants}, nil
 }
 
 // requireOnRoot is for operations on principals, principal roles and warehouses as such.

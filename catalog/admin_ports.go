@@ -200,4 +200,6 @@ type AdminStore interface {
 	AccessStore
 	SigningKeyStore
 	ClientKeyStore
+	TokenStore
+	NetworkStore
 }

@@ -80,21 +80,27 @@ func (s *Service) principalFor(ctx context.Context, c Caller, n need) (Principal
 // principalForSelfToo is principalFor for what everybody may know of himself. Others without the privilege get one
 // answer, whether the principal exists or not.
 func (s *Service) principalForSelfToo(ctx context.Context, c Caller, n need) (PrincipalRecord, error) {
+	p, _, err := s.principalOrSelf(ctx, c, n)
+	return p, err
+}
+
+// principalOrSelf is principalForSelfToo, with the state of a caller who asks for himself; nil for others.
+func (s *Service) principalOrSelf(ctx context.Context, c Caller, n need) (PrincipalRecord, *auth.CallerState, error) {
 	res, err := s.resolveRoot(ctx, c)
 	if err != nil {
-		return PrincipalRecord{}, err
+		return PrincipalRecord{}, nil, err
 	}
 	p, err := s.Admin.FindPrincipal(ctx, n.subject)
 	if err != nil && !fault.Is(err, fault.NotFound) {
-		return PrincipalRecord{}, fmt.Errorf("find principal %s: %w", n.subject, err)
+		return PrincipalRecord{}, nil, fmt.Errorf("find principal %s: %w", n.subject, err)
 	}
 	if err == nil && p.ID == c.Principal.ID {
-		return p, nil
+		return p, res.Caller, nil
 	}
 	if refused := s.require(ctx, c, res, res.Path(), n); refused != nil {
-		return PrincipalRecord{}, refused
+		return PrincipalRecord{}, nil, refused
 	}
-	return p, err
+	return p, nil, err
 }
 
 // UpdatePrincipal replaces the properties.
@@ -133,10 +139,9 @@ func (s *Service) DropPrincipal(ctx context.Context, c Caller, name string) erro
 }
 
 // RotateSecret gives a principal a new, generated secret: itself, or another one to who holds
-// PRINCIPAL_ROTATE_CREDENTIALS. The old one ends at once, and so do refreshes of tokens that it obtained; such a token
-// itself lives to its end. Of oneself a narrowed token is refused: the new secret would give every role. So is one whose
-// secret was replaced meanwhile: a stolen token must not undo what was done about the theft. A secret that must be rotated
-// gives tokens without roles, and only those may.
+// PRINCIPAL_ROTATE_CREDENTIALS. The old one ends at once, and so do the tokens that it obtained. Of oneself a narrowed
+// token is refused: the new secret would give every role. So is one whose secret is replaced in the meantime: a stolen token
+// must not undo what was done about the theft. A secret that must be rotated gives tokens without roles, and only those may.
 func (s *Service) RotateSecret(ctx context.Context, c Caller, name string) (PrincipalRecord, auth.Secret, error) {
 	res, err := s.resolveRoot(ctx, c)
 	if err != nil {
@@ -162,7 +167,7 @@ func (s *Service) RotateSecret(ctx context.Context, c Caller, name string) (Prin
 	if s.Secrets == nil {
 		return PrincipalRecord{}, "", errNoSecrets
 	}
-	if c.Principal.SecretMark == "" {
+	if !c.Principal.OwnCredential() {
 		return PrincipalRecord{}, "", fault.New(fault.Forbidden, "Principal %q may not rotate its secret with a token that no secret of it "+
 			"obtained: sign in with the client id and the secret", name)
 	}
@@ -197,6 +202,10 @@ func (s *Service) ResetSecret(ctx context.Context, c Caller, name string, chosen
 	}
 	if s.Secrets == nil {
 		return PrincipalRecord{}, "", errNoSecrets
+	}
+	if p.ID == c.Principal.ID && c.Principal.PersonalToken != uuid.Nil {
+		return PrincipalRecord{}, "", fault.New(fault.Forbidden, "a personal access token may not replace the secret of its owner: "+
+			"sign in with the client id and the secret")
 	}
 	secret, change := chosen.Secret, SecretChange{ClientID: p.ClientID}
 	if chosen.ClientID != "" {

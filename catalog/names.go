@@ -63,7 +63,7 @@ func (s *Service) resolveNames(
 	var below Namespace
 	res, err = s.Store.ResolveNames(ctx, l, func(res Resolution) (w NamesWanted, ok bool) {
 		below, listed = nil, false
-		if res, err := c.settle(l, res); err == nil {
+		if res, err := s.admit(c, l, res); err == nil {
 			if w, listed = want(res); res.Namespace != nil {
 				below = res.Namespace.Levels
 			}
@@ -73,7 +73,7 @@ func (s *Service) resolveNames(
 	if err != nil {
 		return Resolution{}, listed, fmt.Errorf("list %s.%s: %w", l.Warehouse, l.Namespace, err)
 	}
-	res, err = c.settle(l, res)
+	res, err = s.admit(c, l, res)
 	return res, listed, err
 }
 

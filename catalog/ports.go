@@ -31,8 +31,8 @@ type Store interface {
 type Resolver interface {
 	// Resolve never fails because something is missing; it leaves it nil. One round trip.
 	Resolve(ctx context.Context, l Lookup) (Resolution, error)
-	// ResolveGrants gives the caller's grants on the root, and whether the principal still exists.
-	ResolveGrants(ctx context.Context, l Lookup) (grants []authz.Grant, known bool, err error)
+	// ResolveGrants gives the caller's grants on the root, and its state as of a Resolution.
+	ResolveGrants(ctx context.Context, l Lookup) (grants []authz.Grant, state *auth.CallerState, err error)
 	// ResolveWarehouses gives what a caller may mean who names no warehouse. One round trip.
 	ResolveWarehouses(ctx context.Context, p auth.Principal) (NamedByNobody, error)
 	// RecordDenial writes an audit row for a refused attempt.
@@ -42,7 +42,7 @@ type Resolver interface {
 // NamedByNobody are the warehouses that a request without a warehouse's name may be about, by name and at most two of
 // each kind: two are as many as a thousand to somebody who has to choose.
 type NamedByNobody struct {
-	Known      bool // as of a Resolution
+	Caller     *auth.CallerState // as of a Resolution
 	RootGrants []authz.Grant
 	Granted    []Warehouse // in which the caller holds any grant
 	All        []Warehouse // of the service

@@ -76,8 +76,9 @@ type Resolution struct {
 	// At most one of Table and View is set: the name is the one's or the other's.
 	Table *TableRecord
 	View  *TableRecord
-	// Known is false when the principal has been deleted since its token was made.
-	Known bool
+	// Caller is what the caller's token is judged by; nil when the principal has been deleted since it was made, and for
+	// the server itself.
+	Caller *auth.CallerState
 	// Grants are those of the caller's active roles on the root, the warehouse, the namespaces and the table above.
 	Grants []authz.Grant
 }

@@ -73,8 +73,8 @@ func (s *Service) onlyWarehouse(ctx context.Context, c Caller) (Warehouse, error
 		return Warehouse{}, fmt.Errorf("find the only warehouse: %w", err)
 	}
 	system := c.Principal.Kind == auth.System
-	if !found.Known && !system {
-		return Warehouse{}, fault.New(fault.Unauthenticated, "the principal of this token no longer exists")
+	if err := found.Caller.Admit(c.Principal, s.Now()); err != nil {
+		return Warehouse{}, err
 	}
 	seen := found.Granted
 	if root := (Resolution{}).Path(); system || authz.Decide(found.RootGrants, root, authz.CatalogReadProperties).Allowed {

@@ -188,6 +188,16 @@ CREATE UNIQUE INDEX namespaces_folded_key ON namespaces USING btree (warehouse_i
 CREATE INDEX namespaces_parent ON namespaces USING btree (parent_id);
 CREATE INDEX namespaces_top ON namespaces USING btree (warehouse_id, levels) WHERE (parent_id IS NULL);
 
+CREATE TABLE network_policies (
+    principal_id uuid,
+    allowed text[] NOT NULL DEFAULT '{}'::text[],
+    blocked text[] NOT NULL DEFAULT '{}'::text[],
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT network_policies_key UNIQUE NULLS NOT DISTINCT (principal_id),
+    CONSTRAINT network_policies_move_epoch TRIGGER DEFERRABLE INITIALLY DEFERRED,
+    CONSTRAINT network_policies_principal_id_fkey FOREIGN KEY (principal_id) REFERENCES principals(id) ON DELETE CASCADE
+);
+
 CREATE TABLE outdated_metadata (
     metadata_location text NOT NULL,
     warehouse_id uuid NOT NULL,
@@ -200,6 +210,34 @@ CREATE TABLE outdated_metadata (
     CONSTRAINT outdated_metadata_warehouse_id_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE CASCADE
 );
 CREATE INDEX outdated_metadata_due ON outdated_metadata USING btree (delete_after);
+
+CREATE TABLE personal_token_uses (
+    token_id uuid NOT NULL,
+    used_at timestamp with time zone NOT NULL,
+    address text NOT NULL,
+    client text NOT NULL,
+    CONSTRAINT personal_token_uses_pkey PRIMARY KEY (token_id),
+    CONSTRAINT personal_token_uses_token_id_fkey FOREIGN KEY (token_id) REFERENCES personal_tokens(id) ON DELETE CASCADE
+);
+
+CREATE TABLE personal_tokens (
+    id uuid NOT NULL,
+    principal_id uuid NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    secret bytea NOT NULL,
+    previous_secret bytea,
+    previous_until timestamp with time zone,
+    roles text[] COLLATE "C" NOT NULL DEFAULT '{}'::text[],
+    networks text[] NOT NULL DEFAULT '{}'::text[],
+    created_by text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    rotated_at timestamp with time zone,
+    expires_at timestamp with time zone NOT NULL,
+    CONSTRAINT personal_tokens_pkey PRIMARY KEY (id),
+    CONSTRAINT personal_tokens_move_epoch TRIGGER DEFERRABLE INITIALLY DEFERRED,
+    CONSTRAINT personal_tokens_name_key UNIQUE (principal_id, name),
+    CONSTRAINT personal_tokens_principal_id_fkey FOREIGN KEY (principal_id) REFERENCES principals(id) ON DELETE CASCADE
+);
 
 CREATE TABLE principal_keys (
     principal_id uuid NOT NULL,
@@ -243,6 +281,7 @@ CREATE TABLE principal_secrets (
     rotation_required boolean NOT NULL DEFAULT false,
     created_at timestamp with time zone NOT NULL,
     CONSTRAINT principal_secrets_pkey PRIMARY KEY (principal_id),
+    CONSTRAINT principal_secrets_move_epoch TRIGGER DEFERRABLE INITIALLY DEFERRED,
     CONSTRAINT principal_secrets_principal_id_fkey FOREIGN KEY (principal_id) REFERENCES principals(id) ON DELETE CASCADE
 );
 
@@ -255,10 +294,20 @@ CREATE TABLE principals (
     version bigint NOT NULL DEFAULT 1,
     created_at timestamp with time zone NOT NULL,
     updated_at timestamp with time zone NOT NULL,
+    tokens_not_before timestamp with time zone,
     CONSTRAINT principals_pkey PRIMARY KEY (id),
     CONSTRAINT principals_client_id_key UNIQUE (client_id),
     CONSTRAINT principals_move_epoch TRIGGER DEFERRABLE INITIALLY DEFERRED,
     CONSTRAINT principals_name_key UNIQUE (name)
+);
+
+CREATE TABLE revoked_tokens (
+    principal_id uuid NOT NULL,
+    token_id text COLLATE "C" NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    CONSTRAINT revoked_tokens_pkey PRIMARY KEY (principal_id, token_id),
+    CONSTRAINT revoked_tokens_move_epoch TRIGGER DEFERRABLE INITIALLY DEFERRED,
+    CONSTRAINT revoked_tokens_principal_id_fkey FOREIGN KEY (principal_id) REFERENCES principals(id) ON DELETE CASCADE
 );
 
 CREATE TABLE signing_keys (

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -17,7 +18,8 @@ SELECT principals.id, principals.name, principals.client_id, principals.kind,
               FROM principal_role_members
               JOIN principal_roles ON principal_roles.id = principal_role_members.principal_role_id
               WHERE principal_role_members.principal_id = principals.id
-              ORDER BY principal_roles.name) AS roles
+              ORDER BY principal_roles.name) AS roles,
+       ` + callerState + `principals.id) AS caller
 FROM principals
 JOIN principal_secrets ON principal_secrets.principal_id = principals.id
 WHERE principals.client_id = @client_id::text OR principals.id = @id::uuid`
@@ -37,16 +39,58 @@ func (s *Store) account(ctx context.Context, args pgx.NamedArgs) (auth.Account, 
 	err := s.read(ctx, func(q querier) error {
 		a = auth.Account{}
 		var kind string
+		var caller []byte
 		err := q.QueryRow(ctx, sqlFindAccount, args).Scan(&a.ID, &a.Name, &a.ClientID, &kind,
-			&a.Secret.Algorithm, &a.Secret.Form, &a.Secret.RotationRequired, &a.Roles)
+			&a.Secret.Algorithm, &a.Secret.Form, &a.Secret.RotationRequired, &a.Roles, &caller)
 		a.Kind = auth.PrincipalKind(kind)
 		if noRows(err) {
 			return fault.New(fault.NotFound, "no principal has this client id")
 		}
+		if err != nil {
+			return err
+		}
+		a.State, err = decodeCaller(caller)
 		return err
 	})
 	if err != nil {
 		return auth.Account{}, err
 	}
 	return a, nil
+}
+
+const sqlFindPersonalToken = `
+SELECT principals.id, principals.name, principals.client_id, principals.kind,
+       ARRAY (SELECT principal_roles.name
+              FROM principal_role_members
+              JOIN principal_roles ON principal_roles.id = principal_role_members.principal_role_id
+              WHERE principal_role_members.principal_id = principals.id
+              ORDER BY principal_roles.name) AS roles,
+       ` + callerState + `principals.id) AS caller,
+       personal_tokens.secret, personal_tokens.previous_secret, personal_tokens.previous_until, personal_tokens.roles, personal_tokens.expires_at
+FROM personal_tokens
+JOIN principals ON principals.id = personal_tokens.principal_id
+WHERE personal_tokens.id = @id`
+
+// FindPersonalToken gives a personal access token with the account of its owner, but for the owner's own secret:
+// fault.NotFound.
+func (s *Store) FindPersonalToken(ctx context.Context, id uuid.UUID) (auth.PersonalAccount, error) {
+	var p auth.PersonalAccount
+	err := s.read(ctx, func(q querier) error {
+		p = auth.PersonalAccount{TokenID: id}
+		var kind string
+		var caller []byte
+		var previousUntil *time.Time
+		err := q.QueryRow(ctx, sqlFindPersonalToken, pgx.NamedArgs{"id": id}).Scan(&p.ID, &p.Name, &p.ClientID, &kind, &p.Account.Roles,
+			&caller, &p.Form, &p.Previous, &previousUntil, &p.TokenRoles, &p.ExpiresAt)
+		if noRows(err) {
+			return fault.New(fault.NotFound, "there is no such token")
+		}
+		if err != nil {
+			return err
+		}
+		p.Kind, p.PreviousUntil = auth.PrincipalKind(kind), timeOrZero(previousUntil)
+		p.State, err = decodeCaller(caller)
+		return err
+	})
+	return p, err
 }

@@ -167,15 +167,34 @@ func (s *Store) RenewSecretForm(ctx context.Context, principal uuid.UUID, old, f
 	})
 }
 
+// As with a secret. Neither moves what its tokens rest on: the mark stays.
+const sqlRenewPersonalForm = `
+UPDATE personal_tokens
+SET secret = CASE WHEN secret = @old::bytea THEN @fresh::bytea ELSE secret END,
+    previous_secret = CASE WHEN previous_secret = @old::bytea THEN @fresh::bytea ELSE previous_secret END
+WHERE id = @token AND (secret = @old::bytea OR previous_secret = @old::bytea)`
+
+// RenewPersonalForm replaces a stored form of a personal access token, unless it was replaced meanwhile.
+func (s *Store) RenewPersonalForm(ctx context.Context, token uuid.UUID, old, fresh []byte) error {
+	return s.InTx(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, sqlRenewPersonalForm, pgx.NamedArgs{"token": token, "old": old, "fresh": fresh})
+		return err
+	})
+}
+
 const sqlListSecretsOfOtherKeys = `
 SELECT principals.name
-FROM principal_secrets
-JOIN principals ON principals.id = principal_secrets.principal_id
-WHERE algorithm = @algorithm AND substring(secret FROM 1 FOR length(@key::bytea)) <> @key::bytea
+FROM principals
+WHERE EXISTS (SELECT 1 FROM principal_secrets
+              WHERE principal_secrets.principal_id = principals.id AND algorithm = @algorithm
+                AND substring(secret FROM 1 FOR length(@key::bytea)) <> @key::bytea)
+   OR EXISTS (SELECT 1 FROM personal_tokens
+              WHERE personal_tokens.principal_id = principals.id AND expires_at > now()
+                AND substring(secret FROM 1 FOR length(@key::bytea)) <> @key::bytea)
 ORDER BY principals.name`
 
-// PrincipalsOfOtherKeys names the principals whose generated secrets another key than the given one (auth.Ring.ID)
-// made: they can log in only while that key is in secrets.previous_keys.
+// PrincipalsOfOtherKeys names the principals whose generated secrets, or live personal access tokens, another key than
+// the given one (auth.Ring.ID) made: these are good only while that key is in secrets.previous_keys.
 func (s *Store) PrincipalsOfOtherKeys(ctx context.Context, keyID []byte) ([]string, error) {
 	return collect(ctx, s, sqlListSecretsOfOtherKeys, pgx.NamedArgs{"algorithm": auth.AlgorithmHMAC, "key": keyID}, pgx.RowTo[string])
 }

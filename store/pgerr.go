@@ -52,6 +52,7 @@ var violations = map[string]struct {
 	"principals_client_id_key":    {fault.AlreadyExists, "Another principal has this client id"},
 	"principal_roles_name_key":    {fault.AlreadyExists, "Principal role already exists"},
 	"catalog_roles_name_key":      {fault.AlreadyExists, "Catalog role already exists"},
+	"personal_tokens_name_key":    {fault.AlreadyExists, "Token already exists"},
 	"events_pkey":                 {fault.CommitRace, "this commit was given up before it arrived"},
 	"idempotency_keys_pkey":       {fault.RepeatLanded, "another request with this Idempotency-Key came to its end before"},
 	"staged_tables_pkey":          {fault.AlreadyExists, "a staged create has this table uuid already"},

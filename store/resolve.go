@@ -77,7 +77,7 @@ WITH w AS (
     UNION ALL SELECT 'namespace', n.id FROM n
     UNION ALL SELECT t.kind, t.id FROM t
 )
-SELECT EXISTS (SELECT 1 FROM principals WHERE principals.id = @principal::uuid) AS known,
+SELECT ` + callerState + `@principal::uuid) AS caller,
        w.id, w.name, w.location, w.properties, w.storage, w.folds_names, w.version, w.created_at, w.updated_at,
        (SELECT json_agg(json_build_object('ID', n.id, 'Levels', n.levels, 'Properties', n.properties, 'Version', n.version)
                         ORDER BY n.depth) FROM n) AS namespaces,
@@ -97,7 +97,7 @@ LEFT JOIN t ON true`
 
 // resolved is sqlResolve's row. What is missing is NULL, and then a nil pointer.
 type resolved struct {
-	known                bool
+	caller               []byte
 	warehouseID          *uuid.UUID
 	warehouseName        *string
 	warehouseLocation    *string
@@ -138,7 +138,7 @@ func (s *Store) resolveWhole(ctx context.Context, l catalog.Lookup, key string) 
 	var row resolved
 	err := s.read(ctx, func(q querier) error {
 		row = resolved{}
-		return q.QueryRow(ctx, sqlResolve, resolveArgs(l)).Scan(&row.known,
+		return q.QueryRow(ctx, sqlResolve, resolveArgs(l)).Scan(&row.caller,
 			&row.warehouseID, &row.warehouseName, &row.warehouseLocation, &row.properties, &row.storage, &row.foldsNames,
 			&row.warehouseVersion, &row.createdAt, &row.updatedAt, &row.namespaces,
 			&row.tableID, &row.namespaceID, &row.name, &row.kind, &row.tableUUID, &row.location, &row.metadata,
@@ -161,7 +161,7 @@ func (s *Store) resolveWhole(ctx context.Context, l catalog.Lookup, key string) 
 			return res, fmt.Errorf("decode roles: %w", err)
 		}
 	}
-	s.decisions.keep(key, read, 3*(len(row.properties)+len(row.storage)+len(row.namespaces)+len(row.grants)+len(row.tableRoles)))
+	s.decisions.keep(key, read, 3*(len(row.caller)+len(row.properties)+len(row.storage)+len(row.namespaces)+len(row.grants)+len(row.tableRoles)))
 	return res, nil
 }
 
@@ -184,7 +184,11 @@ func resolveArgs(l catalog.Lookup) pgx.NamedArgs {
 }
 
 func (r resolved) resolution(l catalog.Lookup) (catalog.Resolution, error) {
-	res := catalog.Resolution{Known: r.known || l.Principal.Kind == auth.System}
+	var res catalog.Resolution
+	var err error
+	if res.Caller, err = decodeCaller(r.caller); err != nil {
+		return res, err
+	}
 	if r.grants != nil {
 		if err := json.Unmarshal(r.grants, &res.Grants); err != nil {
 			return res, fmt.Errorf("decode grants: %w", err)
@@ -228,29 +232,30 @@ func (r resolved) resolution(l catalog.Lookup) (catalog.Resolution, error) {
 
 const sqlResolveRootGrants = `
 WITH ` + activeRoles + `
-SELECT EXISTS (SELECT 1 FROM principals WHERE principals.id = @principal::uuid) AS known,
+SELECT ` + callerState + `@principal::uuid) AS caller,
        (SELECT json_agg(json_build_object('Privilege', grants.privilege, 'Kind', grants.securable_kind,
                                           'SecurableID', grants.securable_id, 'Role', active.name))
         FROM active
         JOIN grants ON grants.role_id = active.id
         WHERE grants.securable_kind = 'root' AND grants.securable_id = @root::uuid) AS grants`
 
-// ResolveGrants gives the caller's grants on the root, and whether the principal still exists.
-func (s *Store) ResolveGrants(ctx context.Context, l catalog.Lookup) (grants []authz.Grant, known bool, err error) {
+// ResolveGrants gives the caller's grants on the root, and its state.
+func (s *Store) ResolveGrants(ctx context.Context, l catalog.Lookup) (grants []authz.Grant, state *auth.CallerState, err error) {
 	args := resolveArgs(l)
-	var raw []byte
+	var caller, raw []byte
 	err = s.read(ctx, func(q querier) error {
 		return q.QueryRow(ctx, sqlResolveRootGrants, pgx.NamedArgs{
 			"principal": args["principal"], "all_roles": args["all_roles"], "roles": args["roles"], "brought_roles": args["brought_roles"], "root": args["root"],
-		}).Scan(&known, &raw)
+		}).Scan(&caller, &raw)
 	})
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	if raw != nil {
 		if err := json.Unmarshal(raw, &grants); err != nil {
-			return nil, false, fmt.Errorf("decode grants: %w", err)
+			return nil, nil, fmt.Errorf("decode grants: %w", err)
 		}
 	}
-	return grants, known || l.Principal.Kind == auth.System, nil
+	state, err = decodeCaller(caller)
+	return grants, state, err
 }

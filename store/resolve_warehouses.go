@@ -21,7 +21,7 @@ WITH ` + actingRoles + `, named AS (
     (SELECT false, id, name, location, properties, storage, folds_names, version, created_at, updated_at
      FROM warehouses ORDER BY name LIMIT 2)
 )
-SELECT EXISTS (SELECT 1 FROM principals WHERE principals.id = @principal::uuid) AS known,
+SELECT ` + callerState + `@principal::uuid) AS caller,
        (SELECT json_agg(json_build_object('Privilege', grants.privilege, 'Kind', grants.securable_kind,
                                           'SecurableID', grants.securable_id, 'Role', active.name))
         FROM active JOIN grants ON grants.role_id = active.id
@@ -46,11 +46,11 @@ func (s *Store) ResolveWarehouses(ctx context.Context, p auth.Principal) (catalo
 		}
 		var granted *bool
 		var row resolved
-		_, err = pgx.ForEachRow(rows, []any{&row.known, &row.grants, &granted, &row.warehouseID, &row.warehouseName,
+		_, err = pgx.ForEachRow(rows, []any{&row.caller, &row.grants, &granted, &row.warehouseID, &row.warehouseName,
 			&row.warehouseLocation, &row.properties, &row.storage, &row.foldsNames, &row.warehouseVersion,
 			&row.createdAt, &row.updatedAt}, func() error {
 			res, err := row.resolution(lookup)
-			found.Known, found.RootGrants = res.Known, res.Grants
+			found.Caller, found.RootGrants = res.Caller, res.Grants
 			switch {
 			case err != nil || res.Warehouse == nil:
 				return err

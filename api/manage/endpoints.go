@@ -37,6 +37,7 @@ func Endpoints(c Config) []api.Endpoint {
 	h := &handlers{service: c.Service}
 	rows := h.warehouseRows()
 	rows = append(rows, h.principalRows()...)
+	rows = append(rows, h.tokenRows()...)
 	rows = append(rows, h.roleRows()...)
 	rows = append(rows, h.memberRows()...)
 	rows = append(rows, h.grantRows()...)

@@ -34,9 +34,10 @@ var operationBodies = map[string]string{
 	"create-warehouse": fileCatalog("X-new", "file:///lakes/X-new"), "create-principal": `{"principal":{"name":"X-new"}}`,
 	"create-principal-role": `{"principalRole":{"name":"X-new"}}`, "create-catalog-role": `{"catalogRole":{"name":"X-new"}}`,
 	"assign-principal-role": `{"principalRole":{"name":"X-spare"}}`, "assign-catalog-role": `{"catalogRole":{"name":"X-spare"}}`,
-	"add-grant":       `{"grant":{"type":"table","namespace":["NS"],"tableName":"t","privilege":"TABLE_LIST"}}`,
-	"revoke-grant":    `{"grant":{"type":"table","namespace":["NS"],"tableName":"t","privilege":"TABLE_LIST"}}`,
-	"set-maintenance": `{"settings":{"enabled":"true"}}`, "run-maintenance": `{"job":"compaction"}`,
+	"create-personal-token": `{"name":"X-new"}`,
+	"add-grant":             `{"grant":{"type":"table","namespace":["NS"],"tableName":"t","privilege":"TABLE_LIST"}}`,
+	"revoke-grant":          `{"grant":{"type":"table","namespace":["NS"],"tableName":"t","privilege":"TABLE_LIST"}}`,
+	"set-maintenance":       `{"settings":{"enabled":"true"}}`, "run-maintenance": `{"job":"compaction"}`,
 }
 
 // trial is one operation with things of its own to work on.
@@ -104,6 +105,11 @@ func (s *trial) compose() {
 	}
 	s.target = strings.NewReplacer("{prefix}", "lake", "{catalog}", warehouse, "{namespace}", namespace, "{table}", "t", "{view}", "v",
 		"{principal}", s.x, "{role}", s.x, "{catalogRole}", s.x).Replace(s.e.Pattern)
+	if strings.Contains(s.e.Pattern, "{token}") {
+		made := s.root.want(201, post, "/principals/"+s.x+"/tokens", `{"name":"t"}`)
+		id, _ := made.at(s.t, "token", "id").(string)
+		s.target = strings.Replace(s.target, "{token}", id, 1)
+	}
 	if s.e.Operation == "who-can" {
 		s.target += "?privilege=TABLE_LIST&catalog=lake&namespace=" + s.x + "&table=t"
 	}

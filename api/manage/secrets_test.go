@@ -70,12 +70,12 @@ func TestSecrets_ATokenOfAReplacedSecretDoesNotRotate(t *testing.T) {
 	first := o.hire("etl", "engineers")
 	stolen := o.login(first, "")
 	second := credentialOf(t, o.admin().want(200, post, "/principals/etl/reset", ""))
-	if r := stolen.want(403, post, "/principals/etl/rotate", ""); !strings.Contains(r.body, "replaced") {
+	if r := stolen.want(401, post, "/principals/etl/rotate", ""); !strings.Contains(r.body, "replaced") {
 		t.Errorf("no reason in %s", r.body)
 	}
 	owner := o.login(second, "")
 	third := credentialOf(t, owner.want(200, post, "/principals/etl/rotate", ""))
-	owner.want(403, post, "/principals/etl/rotate", "")
+	owner.want(401, post, "/principals/etl/rotate", "")
 	o.login(third, "").want(200, get, "/principals/etl", "")
 }
 
@@ -96,5 +96,5 @@ func TestSecrets_ANarrowedTokenDoesNotRotate(t *testing.T) {
 	r := o.admin().want(201, post, "/principals", `{"principal":{"name":"new"},"credentialRotationRequired":true}`)
 	spent := o.login(credentialOf(t, r), "")
 	spent.want(200, post, "/principals/new/rotate", "")
-	spent.want(403, post, "/principals/new/rotate", "")
+	spent.want(401, post, "/principals/new/rotate", "")
 }

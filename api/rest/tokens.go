@@ -64,6 +64,7 @@ func issueToken(tokens *auth.Tokens, r *http.Request) (auth.TokenAnswer, error) 
 		return auth.TokenAnswer{}, err
 	}
 	return tokens.Issue(r.Context(), auth.TokenRequest{
-		Form: form, Authorization: r.Header.Get("Authorization"), Seen: func(clientID string) { api.AnnotateClient(r, clientID) },
+		Form: form, Authorization: r.Header.Get("Authorization"), Address: api.Address(r),
+		Seen: func(clientID string) { api.AnnotateClient(r, clientID) },
 	})
 }

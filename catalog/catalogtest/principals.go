@@ -137,6 +137,8 @@ func (s *Store) DropPrincipal(ctx context.Context, id uuid.UUID, f catalog.Fact)
 			}
 			delete(st.principals, id)
 			maps.DeleteFunc(st.principalRoles, func(m membership, _ bool) bool { return m.member == id })
+			st.forgetTokens(id)
+			delete(st.networks, id)
 			return st.write(f)
 		})
 	})
@@ -206,7 +208,8 @@ func (s *Store) findAccount(ctx context.Context, method string, wanted func(prin
 			if !wanted(p) {
 				continue
 			}
-			account = auth.Account{ID: p.ID, Name: p.Name, ClientID: p.ClientID, Kind: p.Kind, Secret: p.secret, Roles: []string{}}
+			account = auth.Account{ID: p.ID, Name: p.Name, ClientID: p.ClientID, Kind: p.Kind, Secret: p.secret, Roles: []string{},
+				State: st.callerState(auth.Principal{ID: p.ID, Kind: p.Kind})}
 			for m := range st.principalRoles {
 				if m.member == p.ID {
 					account.Roles = append(account.Roles, st.roles[m.role].Name)

@@ -24,9 +24,7 @@ func (s *Store) Resolve(ctx context.Context, l catalog.Lookup) (catalog.Resoluti
 }
 
 func (st *state) resolve(l catalog.Lookup) catalog.Resolution {
-	_, known := st.principals[l.Principal.ID]
-	system := l.Principal.Kind == auth.System
-	res := catalog.Resolution{Known: known || system}
+	res := catalog.Resolution{Caller: st.callerState(l.Principal)}
 	roles := st.activeRoles(l.Principal)
 	if w, ok := st.warehouse(l.Warehouse); ok {
 		w.Properties = maps.Clone(w.Properties)
@@ -159,14 +157,14 @@ func (st *state) withCatalogRoles(active map[uuid.UUID]string, warehouse uuid.UU
 	return all
 }
 
-// ResolveGrants gives the caller's grants on the root, and whether the principal still exists.
-func (s *Store) ResolveGrants(ctx context.Context, l catalog.Lookup) (grants []authz.Grant, known bool, err error) {
+// ResolveGrants gives the caller's grants on the root, and its state.
+func (s *Store) ResolveGrants(ctx context.Context, l catalog.Lookup) (grants []authz.Grant, caller *auth.CallerState, err error) {
 	err = s.tx(ctx, "ResolveGrants", func(st *state) error {
 		res := st.resolve(catalog.Lookup{Principal: l.Principal})
-		grants, known = res.Grants, res.Known
+		grants, caller = res.Grants, res.Caller
 		return nil
 	})
-	return grants, known, err
+	return grants, caller, err
 }
 
 // ResolveWarehouses gives what a caller may mean who names no warehouse.
@@ -174,7 +172,7 @@ func (s *Store) ResolveWarehouses(ctx context.Context, p auth.Principal) (catalo
 	var found catalog.NamedByNobody
 	err := s.tx(ctx, "ResolveWarehouses", func(st *state) error {
 		res := st.resolve(catalog.Lookup{Principal: p})
-		found.Known, found.RootGrants = res.Known, res.Grants
+		found.Caller, found.RootGrants = res.Caller, res.Grants
 		roles := st.activeRoles(p)
 		for _, w := range slices.SortedFunc(maps.Values(st.warehouses), func(a, b catalog.Warehouse) int { return cmp.Compare(a.Name, b.Name) }) {
 			w.Properties = maps.Clone(w.Properties)

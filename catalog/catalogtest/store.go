@@ -124,6 +124,9 @@ type state struct {
 	grants         map[grantRow]bool
 	keys           []auth.StoredKey
 	outcomes       map[outcomeKey]outcomeRow
+	personal       map[uuid.UUID]personalRow
+	revoked        map[revokedToken]time.Time
+	networks       map[uuid.UUID]auth.NetworkPolicy
 
 	reports []catalog.MetricsReport
 	events  []Event
@@ -178,9 +181,10 @@ type maintenanceRow struct{ enabled, dirty bool }
 
 type principalRow struct {
 	catalog.PrincipalRecord
-	secret auth.StoredSecret
-	keys   []auth.ClientKey
-	spent  [][]byte // marks of assertions
+	secret    auth.StoredSecret
+	keys      []auth.ClientKey
+	spent     [][]byte // marks of assertions
+	notBefore time.Time
 }
 
 type membership struct{ member, role uuid.UUID }
@@ -202,7 +206,8 @@ func NewStore() *Store {
 		outdated: map[string]outdatedRow{}, purges: map[uuid.UUID]catalog.PurgeJob{},
 		principals: map[uuid.UUID]principalRow{}, roles: map[uuid.UUID]catalog.RoleRecord{},
 		principalRoles: map[membership]bool{}, catalogRoles: map[membership]bool{}, grants: map[grantRow]bool{},
-		outcomes: map[outcomeKey]outcomeRow{},
+		outcomes: map[outcomeKey]outcomeRow{}, personal: map[uuid.UUID]personalRow{}, revoked: map[revokedToken]time.Time{},
+		networks: map[uuid.UUID]auth.NetworkPolicy{},
 	}}
 }
 
@@ -215,6 +220,7 @@ func (s state) clone() state {
 	c.principals, c.roles = maps.Clone(s.principals), maps.Clone(s.roles)
 	c.principalRoles, c.catalogRoles = maps.Clone(s.principalRoles), maps.Clone(s.catalogRoles)
 	c.grants, c.outcomes = maps.Clone(s.grants), maps.Clone(s.outcomes)
+	c.personal, c.revoked, c.networks = maps.Clone(s.personal), maps.Clone(s.revoked), maps.Clone(s.networks)
 	c.outdated, c.purges = maps.Clone(s.outdated), maps.Clone(s.purges)
 	return c
 }

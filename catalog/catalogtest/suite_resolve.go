@@ -15,7 +15,7 @@ import (
 var resolvePromises = []promise{
 	{"WhatIsMissingIsNil", func(b *bench) {
 		res := b.resolve(catalog.Lookup{Warehouse: "nowhere", Namespace: catalog.Namespace{"a"}, Table: "t"})
-		if res.Warehouse != nil || res.Namespace != nil || res.Table != nil || res.Known || len(res.Grants) != 0 {
+		if res.Warehouse != nil || res.Namespace != nil || res.Table != nil || res.Caller != nil || len(res.Grants) != 0 {
 			b.Errorf("resolved %+v", res)
 		}
 		res = b.resolve(catalog.Lookup{Namespace: catalog.Namespace{"a", "b"}, Table: "t"})
@@ -82,13 +82,13 @@ var resolvePromises = []promise{
 	{"Field_C001_WarehousesOfWhoNamesNone", warehousesOfWhoNamesNone},
 	{"TheSystemIsKnownAndHasNothing", func(b *bench) {
 		res := b.resolve(catalog.Lookup{Principal: auth.MaintenancePrincipal()})
-		if !res.Known || len(res.Grants) != 0 {
-			b.Errorf("resolved %+v", res)
+		if err := res.Caller.Admit(auth.MaintenancePrincipal(), at); err != nil || len(res.Grants) != 0 {
+			b.Errorf("resolved %+v: %v", res, err)
 		}
-		grants, known, err := b.store.ResolveGrants(b.Context(), catalog.Lookup{Principal: auth.MaintenancePrincipal()})
+		grants, state, err := b.store.ResolveGrants(b.Context(), catalog.Lookup{Principal: auth.MaintenancePrincipal()})
 		b.must(err)
-		if !known || len(grants) != 0 {
-			b.Errorf("grants %v, known %t", grants, known)
+		if err := state.Admit(auth.MaintenancePrincipal(), at); err != nil || len(grants) != 0 {
+			b.Errorf("grants %v: %v", grants, err)
 		}
 	}},
 	{"ADroppedSecurableTakesItsGrants", func(b *bench) {
@@ -156,7 +156,7 @@ func grantsAlongThePath(b *bench) {
 	b.grant(reader, authz.TableDrop, authz.Namespace, made.ID) // an id of another kind is another securable
 
 	res := b.resolve(catalog.Lookup{Namespace: inner.Levels, Table: "t"})
-	if !res.Known {
+	if res.Caller == nil {
 		b.Error("the principal is not known")
 	}
 	b.sameGrants(res.Grants, []authz.Grant{root, onWarehouse, onOuter, onInner, onTable})
@@ -165,9 +165,9 @@ func grantsAlongThePath(b *bench) {
 		[]authz.Grant{root, onWarehouse, onOuter})
 	b.sameGrants(b.resolve(catalog.Lookup{}).Grants, []authz.Grant{root, onWarehouse})
 	b.sameGrants(b.resolve(catalog.Lookup{Warehouse: "nowhere"}).Grants, []authz.Grant{root})
-	grants, known, err := b.store.ResolveGrants(b.Context(), catalog.Lookup{Principal: b.principal})
+	grants, state, err := b.store.ResolveGrants(b.Context(), catalog.Lookup{Principal: b.principal})
 	b.must(err)
-	if !known {
+	if state == nil {
 		b.Error("the principal is not known")
 	}
 	b.sameGrants(grants, []authz.Grant{root})
@@ -199,7 +199,7 @@ func rolesOfTheToken(b *bench) {
 	b.sameGrants(with(auth.RoleScope{All: true}), []authz.Grant{byOne})
 	b.must(b.admin.DropPrincipal(b.Context(), b.principal.ID, b.fact("drop-principal", "alice")))
 	res := b.resolve(catalog.Lookup{})
-	if res.Known || len(res.Grants) != 0 {
+	if res.Caller != nil || len(res.Grants) != 0 {
 		b.Errorf("a dropped principal is still known: %+v", res)
 	}
 }
@@ -216,8 +216,8 @@ func warehousesOfWhoNamesNone(b *bench) {
 		b.Helper()
 		found, err := b.store.ResolveWarehouses(b.Context(), b.principal)
 		b.must(err)
-		if found.Known != known || !slices.Equal(names(found.Granted), granted) || !slices.Equal(names(found.All), all) {
-			b.Errorf("known %t, granted %v, all %v", found.Known, names(found.Granted), names(found.All))
+		if (found.Caller != nil) != known || !slices.Equal(names(found.Granted), granted) || !slices.Equal(names(found.All), all) {
+			b.Errorf("known %t, granted %v, all %v", found.Caller != nil, names(found.Granted), names(found.All))
 		}
 		b.sameGrants(found.RootGrants, root)
 	}
@@ -270,9 +270,9 @@ func rolesBrought(b *bench) {
 				root = append(root, g)
 			}
 		}
-		found, known, err := b.store.ResolveGrants(b.Context(), catalog.Lookup{Principal: p})
+		found, state, err := b.store.ResolveGrants(b.Context(), catalog.Lookup{Principal: p})
 		b.must(err)
-		if !known {
+		if state == nil {
 			b.Error("the principal is not known")
 		}
 		b.sameGrants(found, root)
@@ -299,7 +299,7 @@ func rolesBrought(b *bench) {
 	b.must(b.admin.DropPrincipal(b.Context(), b.principal.ID, b.fact("drop-principal", "alice")))
 	p := b.principal
 	p.Roles = auth.RoleScope{All: true, Brought: []string{"second"}}
-	if res := b.resolve(catalog.Lookup{Principal: p}); res.Known || len(res.Grants) != 0 {
+	if res := b.resolve(catalog.Lookup{Principal: p}); res.Caller != nil || len(res.Grants) != 0 {
 		b.Errorf("a dropped principal is still known: %+v", res)
 	}
 }
