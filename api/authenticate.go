@@ -16,19 +16,24 @@ type Authenticator interface {
 }
 
 // authenticate lets only signed-in callers through.
-func authenticate(authenticator Authenticator, next HandlerFunc) HandlerFunc {
+func authenticate(c ServerConfig, next HandlerFunc) HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		authorization, err := authorizationOf(r)
 		if err != nil {
 			return err
 		}
-		principal, err := authenticator.Authenticate(r.Context(), authorization)
+		principal, err := c.Authenticator.Authenticate(r.Context(), authorization)
 		if err != nil {
 			return err
 		}
 		principal.Address = Address(r)
-		eventOf(r.Context()).principal = principal
-		return next(w, r)
+		e := eventOf(r.Context())
+		e.principal = principal
+		err = next(w, r)
+		if c.Used != nil && !fault.Is(err, fault.Unauthenticated) {
+			c.Used(Use{Principal: principal, Client: e.origin.text, UserAgent: r.UserAgent()})
+		}
+		return err
 	}
 }
 

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"catalogd/auth"
 	"catalogd/catalog"
 	"catalogd/internal/fault"
-	"catalogd/internal/telemetry"
 )
 
 // clientHeaderBytesMax bounds what a log line keeps of a header that the client chose.
@@ -24,6 +22,7 @@ const operationUnmatched = "unmatched"
 type event struct {
 	operation string
 	requestID string
+	origin    origin
 	principal auth.Principal
 	clientID  string      // of a login, whether it succeeds or not; "" elsewhere
 	key       *requestKey // of a mutation that may be sent again
@@ -56,23 +55,11 @@ func AnnotateFormat(r *http.Request, version int) { eventOf(r.Context()).format 
 // body, which the caller's key covers.
 func CallerOf(r *http.Request) catalog.Caller {
 	e := eventOf(r.Context())
-	return catalog.Caller{Principal: e.principal, RequestID: e.requestID, Client: clientAddress(r), Key: e.keyOf()}
+	return catalog.Caller{Principal: e.principal, RequestID: e.requestID, Client: e.origin.text, Key: e.keyOf()}
 }
 
-// Address gives where a request comes from; the zero Addr when that is no IP address.
-func Address(r *http.Request) netip.Addr {
-	address, _ := netip.ParseAddr(clientAddress(r))
-	return address.Unmap()
-}
-
-// clientAddress is the peer's address without its port. Headers of proxies are not believed.
-func clientAddress(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
-}
+// Address gives where a request comes from, as far as that is known: the zero Addr else.
+func Address(r *http.Request) netip.Addr { return eventOf(r.Context()).origin.address }
 
 // recorder remembers what went out. Its status is 0 until the header is written.
 type recorder struct {
@@ -137,13 +124,14 @@ func (w *recorder) deadline(now time.Time) {
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // record gives each request its event and writes the one log line and the metrics at its end.
-func record(log *slog.Logger, metrics *telemetry.Metrics, next http.Handler) http.Handler {
+func record(c ServerConfig, next http.Handler) http.Handler {
+	log, metrics, trusted := c.Log, c.Metrics, c.TrustedProxies
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := time.Now()
 		metrics.RequestBegan()
 		c := &requestContext{Context: r.Context(), client: r.Context()}
 		e := &c.event
-		e.operation = operationUnmatched
+		e.operation, e.origin = operationUnmatched, originOf(r, trusted)
 		rec := &recorder{ResponseWriter: w, begun: begun}
 		defer func() {
 			took := time.Since(begun)
@@ -175,7 +163,7 @@ func logRequest(log *slog.Logger, r *http.Request, e *event, status int, bytes i
 		slog.String("principal", e.principal.Name),
 		slog.String("warehouse", cut(e.warehouse)),
 		slog.String("subject", cut(e.subject)),
-		slog.String("client", clientAddress(r)),
+		slog.String("client", e.origin.text),
 		slog.String("user_agent", cut(r.UserAgent())),
 		slog.String("client_version", cut(r.Header.Get("X-Client-Version"))),
 		slog.Int64("bytes", bytes),

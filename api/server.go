@@ -5,19 +5,32 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
 
+	"catalogd/auth"
 	"catalogd/internal/telemetry"
 )
 
-// ServerConfig is what a Server needs. All fields are required.
+// ServerConfig is what a Server needs. All fields are required but for those that say otherwise.
 type ServerConfig struct {
 	Endpoints     []Endpoint
 	Authenticator Authenticator
 	Log           *slog.Logger
 	Metrics       *telemetry.Metrics
+	// TrustedProxies are the networks of proxies whose X-Forwarded-For and Forwarded headers are believed; may be nil.
+	TrustedProxies []netip.Prefix
+	// Used, unless nil, is told of each request of a signed-in caller that was let in. It must not wait for anything.
+	Used func(Use)
+}
+
+// Use is a request of a signed-in caller.
+type Use struct {
+	Principal auth.Principal
+	Client    string // address
+	UserAgent string
 }
 
 // Server answers HTTP requests by a table of endpoints.
@@ -35,13 +48,13 @@ func NewServer(c ServerConfig) (*Server, error) {
 	}
 	s := &Server{router: chi.NewRouter(), handlers: map[routeKey]http.HandlerFunc{}, admission: newAdmission()}
 	for _, e := range c.Endpoints {
-		handler := s.endpointHandler(e, c.Authenticator)
+		handler := s.endpointHandler(e, c)
 		for _, pattern := range patternsOf(e) {
 			s.router.Method(e.Method, pattern, handler)
 			s.handlers[routeKey{e.Method, pattern}] = handler
 		}
 	}
-	s.handler = record(c.Log, c.Metrics, identify(recoverPanics(c.Metrics, http.HandlerFunc(s.serveRoute))))
+	s.handler = record(c, identify(recoverPanics(c.Metrics, http.HandlerFunc(s.serveRoute))))
 	return s, nil
 }
 
@@ -50,10 +63,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.S
 
 // endpointHandler wraps a row's handler, outermost first: operation's name, limits, authentication, the key
 // of a repeatable mutation, admission of large bodies, the handler.
-func (s *Server) endpointHandler(e Endpoint, authenticator Authenticator) http.HandlerFunc {
+func (s *Server) endpointHandler(e Endpoint, c ServerConfig) http.HandlerFunc {
 	next := s.admission.admit(e, e.Handler)
 	if e.Access != Public {
-		next = authenticate(authenticator, takeIdempotencyKey(next))
+		next = authenticate(c, takeIdempotencyKey(next))
 	}
 	next = limit(e, next)
 	return func(w http.ResponseWriter, r *http.Request) {

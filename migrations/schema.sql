@@ -177,6 +177,7 @@ CREATE TABLE namespaces (
     created_at timestamp with time zone NOT NULL,
     updated_at timestamp with time zone NOT NULL,
     levels_key text[] COLLATE "C",
+    owner_id uuid,
     CONSTRAINT namespaces_pkey PRIMARY KEY (id),
     CONSTRAINT namespaces_levels_key UNIQUE (warehouse_id, levels),
     CONSTRAINT namespaces_move_epoch TRIGGER DEFERRABLE INITIALLY DEFERRED,
@@ -185,6 +186,7 @@ CREATE TABLE namespaces (
 );
 CREATE INDEX namespaces_children ON namespaces USING btree (warehouse_id, parent_id, levels);
 CREATE UNIQUE INDEX namespaces_folded_key ON namespaces USING btree (warehouse_id, COALESCE(levels_key, levels));
+CREATE INDEX namespaces_owner ON namespaces USING btree (owner_id) WHERE (owner_id IS NOT NULL);
 CREATE INDEX namespaces_parent ON namespaces USING btree (parent_id);
 CREATE INDEX namespaces_top ON namespaces USING btree (warehouse_id, levels) WHERE (parent_id IS NULL);
 
@@ -386,12 +388,14 @@ CREATE TABLE tables (
     created_at timestamp with time zone NOT NULL,
     updated_at timestamp with time zone NOT NULL,
     name_key text COLLATE "C",
+    owner_id uuid,
     CONSTRAINT tables_pkey PRIMARY KEY (id),
     CONSTRAINT tables_namespace_fkey FOREIGN KEY (namespace_id) REFERENCES namespaces(id) ON DELETE RESTRICT,
     CONSTRAINT tables_warehouse_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE RESTRICT
 );
 CREATE UNIQUE INDEX tables_folded_key ON tables USING btree (namespace_id, COALESCE(name_key, name));
 CREATE UNIQUE INDEX tables_name_key ON tables USING btree (namespace_id, name) INCLUDE (kind);
+CREATE INDEX tables_owner ON tables USING btree (owner_id, namespace_id) WHERE (owner_id IS NOT NULL);
 CREATE INDEX tables_warehouse ON tables USING btree (warehouse_id);
 
 CREATE TABLE warehouses (
@@ -404,7 +408,9 @@ CREATE TABLE warehouses (
     created_at timestamp with time zone NOT NULL,
     updated_at timestamp with time zone NOT NULL,
     folds_names boolean NOT NULL DEFAULT false,
+    owner_id uuid,
     CONSTRAINT warehouses_pkey PRIMARY KEY (id),
     CONSTRAINT warehouses_move_epoch TRIGGER DEFERRABLE INITIALLY DEFERRED,
     CONSTRAINT warehouses_name_key UNIQUE (name)
 );
+CREATE INDEX warehouses_owner ON warehouses USING btree (owner_id) WHERE (owner_id IS NOT NULL);

@@ -47,6 +47,7 @@ type app struct {
 	worker  *maintenance.Worker
 	metrics *telemetry.Metrics
 	gather  prometheus.Gatherer
+	uses    *usesWriter
 }
 
 // newApp opens the database and wires the parts, in the order in which they depend on each other. Nothing runs yet.
@@ -161,6 +162,7 @@ func awaitDatabase(ctx context.Context, s *store.Store, log *slog.Logger) error 
 }
 
 func (a *app) wire(ctx context.Context, ring *auth.Ring) error {
+	a.uses = startUses(a.store, a.log)
 	registry := telemetry.NewRegistry()
 	a.gather, a.metrics = registry, telemetry.NewMetrics(registry)
 	telemetry.CountRoundTrips(registry, a.store.RoundTrips)
@@ -217,7 +219,8 @@ func (a *app) handler() (http.Handler, error) {
 		rest.Endpoints(rest.Config{Service: a.service, Tokens: rest.IssueTokens(a.tokens), Keys: a.tokens, PublicURL: a.config.PublicURL}),
 		manage.Endpoints(manage.Config{Service: a.service, Maintenance: a.operations()})...)
 	endpoints = append(append(endpoints, manage.ReferenceEndpoints()...), api.RootEndpoint())
-	return api.NewServer(api.ServerConfig{Endpoints: endpoints, Authenticator: a.tokens, Log: a.log, Metrics: a.metrics})
+	return api.NewServer(api.ServerConfig{Endpoints: endpoints, Authenticator: a.tokens, Log: a.log, Metrics: a.metrics,
+		TrustedProxies: a.config.TrustedProxies, Used: a.uses.note})
 }
 
 // operations are what the management API offers of maintenance.
@@ -239,6 +242,9 @@ func (a *app) health(stopping func() bool) http.Handler {
 }
 
 func (a *app) close() {
+	if a.uses != nil {
+		a.uses.close()
+	}
 	if a.files != nil {
 		a.files.Close()
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"strings"
@@ -21,6 +22,9 @@ type Config struct {
 	Listen    string // address of the API
 	OpsListen string // address of health and metrics; never a public one
 	PublicURL string // what clients are told behind a proxy, without a trailing slash; "" derives it from Listen
+
+	// TrustedProxies are networks of proxies that say where requests come from.
+	TrustedProxies []netip.Prefix
 
 	Database    DatabaseConfig
 	Secrets     SecretsConfig

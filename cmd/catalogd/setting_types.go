@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +36,29 @@ func secrets(key, help string, field func(*Config) *[]string) setting {
 	return setting{key: key, help: help + "; a list, each also file:PATH or env:NAME", secret: true, list: true,
 		show: func(c *Config) string { return strings.Join(*field(c), ",") },
 		set:  func(c *Config, value string) error { *field(c) = splitList(value); return nil },
+	}
+}
+
+func networks(key, help string, field func(*Config) *[]netip.Prefix) setting {
+	return setting{key: key, help: help + "; a list", list: true,
+		show: func(c *Config) string {
+			texts := make([]string, len(*field(c)))
+			for i, n := range *field(c) {
+				texts[i] = n.String()
+			}
+			return strings.Join(texts, ",")
+		},
+		set: func(c *Config, value string) error {
+			*field(c) = nil
+			for _, text := range splitList(value) {
+				n, err := netip.ParsePrefix(text)
+				if err != nil {
+					return fmt.Errorf("%q is no network such as 10.0.0.0/8", text)
+				}
+				*field(c) = append(*field(c), n.Masked())
+			}
+			return nil
+		},
 	}
 }
 

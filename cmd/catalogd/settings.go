@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +35,7 @@ var settings = []setting{
 	text("listen", "HOST:PORT of the API; port 0 takes a free one", func(c *Config) *string { return &c.Listen }),
 	text("ops_listen", "HOST:PORT of /healthz, /readyz and /metrics; keep it private", func(c *Config) *string { return &c.OpsListen }),
 	webAddress("public_url", "URL that clients reach the server at, when a proxy stands before it", func(c *Config) *string { return &c.PublicURL }),
+	networks("trusted_proxies", "networks (CIDR) of the proxies before the server, whose X-Forwarded-For and Forwarded headers are believed", func(c *Config) *[]netip.Prefix { return &c.TrustedProxies }),
 	secret("database.url", "Postgres URL", func(c *Config) *string { return &c.Database.URL }),
 	secret("database.direct_url", "Postgres URL that bypasses a pooler, for migrations and notifications", func(c *Config) *string { return &c.Database.DirectURL }),
 	toggle("database.migrate", "bring an older schema up to date at start", func(c *Config) *bool { return &c.Database.Migrate }),

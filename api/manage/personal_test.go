@@ -1,0 +1,202 @@
+package manage_test
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"catalogd/store"
+)
+
+// personal makes a personal access token and gives its id and its text.
+func (p *person) personal(principal, body string) (id, text string) {
+	p.office.t.Helper()
+	r := p.want(201, post, "/principals/"+principal+"/tokens", body)
+	id, _ = r.at(p.office.t, "token", "id").(string)
+	text, _ = r.at(p.office.t, "secret").(string)
+	if r.header.Get("Cache-Control") != "no-store" || id == "" || !strings.HasPrefix(text, "catalogd_pat_") {
+		p.office.t.Fatalf("%v %s", r.header, r.body)
+	}
+	return id, text
+}
+
+func (o *office) with(token string) *person { return &person{o, "Bearer " + token} }
+
+func (o *office) exchanged(form url.Values, authorization string) reply {
+	return o.send(post, tokenPath, authorization, formType, form.Encode())
+}
+
+// A personal access token as bearer, as a credential without an id and exchanged: it is its owner, narrowed to its roles, and
+// all that comes of it ends with the next request after its revocation, on another server too.
+func TestPersonal_LivesAndDies(t *testing.T) {
+	o := newOffice(t)
+	ann := o.login(o.hire("ann", "analysts", "writers"), "")
+	id, text := ann.personal("ann", `{"name":"laptop","roles":["analysts"],"expiresInDays":7}`)
+	bearer := o.with(text)
+	roles := func(p *person) string { return fmt.Sprint(p.want(200, get, "/whoami", "").at(t, "activeRoles")) }
+	if got := roles(bearer); got != "[analysts]" {
+		t.Errorf("as bearer: %s", got)
+	}
+	sessions := []*person{bearer}
+	for name, form := range map[string]url.Values{
+		"credential": {"grant_type": {"client_credentials"}, "client_secret": {text}, "scope": {"session:role:ANALYSTS"}},
+		"exchange":   {"grant_type": {"urn:ietf:params:oauth:grant-type:token-exchange"}, "subject_token": {text}, "scope": {"catalog"}},
+	} {
+		r := o.exchanged(form, "")
+		if r.status != 200 {
+			t.Fatalf("%s: %d %s", name, r.status, r.body)
+		}
+		access, _ := r.at(t, "access_token").(string)
+		if got := roles(o.with(access)); got != "[analysts]" {
+			t.Errorf("%s: %s", name, got)
+		}
+		sessions = append(sessions, o.with(access))
+	}
+	if r := o.exchanged(url.Values{"grant_type": {"client_credentials"}, "client_secret": {text}, "scope": {"PRINCIPAL_ROLE:writers"}}, ""); r.status != 400 {
+		t.Errorf("a role beyond the restriction: %d %s", r.status, r.body)
+	}
+	if r := ann.want(200, get, "/principals/ann/tokens", ""); strings.Contains(r.body, text) || !strings.Contains(r.body, id) {
+		t.Errorf("%s", r.body)
+	}
+	ann.want(200, get, "/principals/ann/tokens/"+id, "")
+	// The text is nowhere in the database.
+	if n := o.count("SELECT count(*) FROM catalogd.personal_tokens t, catalogd.events e, catalogd.audit a WHERE t::text || e.details::text || a::text LIKE '%" +
+		text[46:80] + "%'"); n > 0 {
+		t.Error("the text is in the database")
+	}
+	other, err := store.Open(t.Context(), store.Config{URL: o.url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	ann.want(204, del, "/principals/ann/tokens/"+id, "")
+	for i, session := range sessions {
+		if r := session.want(401, get, "/whoami", ""); !strings.Contains(r.body, "revoked") {
+			t.Errorf("session %d: %s", i, r.body)
+		}
+	}
+	ann.want(200, get, "/whoami", "")
+	ann.want(404, get, "/principals/ann/tokens/"+id, "")
+	ann.want(404, del, "/principals/ann/tokens/nonsense", "")
+}
+
+// What a personal access token may not do: replace its owner's secret, register keys, and make or rotate one that is wider.
+func TestPersonal_DoesNotWidenItself(t *testing.T) {
+	o := newOffice(t)
+	ann := o.login(o.hire("ann", "analysts", "service_admin"), "")
+	wideID, wide := ann.personal("ann", `{"name":"wide","networks":["127.0.0.0/8"],"expiresInDays":10}`)
+	narrowID, narrow := ann.personal("ann", `{"name":"narrow","roles":["analysts"],"networks":["127.0.0.1/32"],"expiresInDays":5}`)
+	for _, c := range []struct {
+		token, method, path, body string
+		status                    int
+	}{
+		{wide, post, "/rotate", "", 403},
+		{wide, post, "/reset", "", 403},
+		{narrow, post, "/rotate", "", 403},
+		{wide, post, "/tokens", `{"name":"a","networks":["127.0.0.0/8"],"expiresInDays":11}`, 403},
+		{wide, post, "/tokens", `{"name":"a","networks":["127.0.0.0/7"],"expiresInDays":9}`, 403},
+		{wide, post, "/tokens", `{"name":"a","expiresInDays":9}`, 403},
+		{wide, post, "/tokens", `{"name":"a","networks":["127.1.0.0/16"],"expiresInDays":9}`, 201},
+		{narrow, post, "/tokens", `{"name":"b","networks":["127.0.0.1"],"expiresInDays":4}`, 403},
+		{narrow, post, "/tokens", `{"name":"b","networks":["127.0.0.1"],"roles":["service_admin"],"expiresInDays":4}`, 403},
+		{narrow, post, "/tokens", `{"name":"b","networks":["127.0.0.1"],"roles":["analysts"]}`, 201},
+		{narrow, post, "/tokens/" + wideID + "/rotate", "", 403},
+		{narrow, post, "/tokens/" + narrowID + "/rotate", `{"expiresInDays":6}`, 403},
+		{wide, post, "/tokens/" + narrowID + "/rotate", `{"expiresInDays":6}`, 200},
+	} {
+		if r := o.with(c.token).call(c.method, "/principals/ann"+c.path, c.body); r.status != c.status {
+			t.Errorf("%s %s: %d %s, want %d", c.path, c.body, r.status, r.body, c.status)
+		}
+	}
+	for body, status := range map[string]int{
+		`{"name":"a"}`: 409, `{"name":""}`: 400, `{"name":"x","expiresInDays":366}`: 400, `{"name":"x","expiresInDays":-1}`: 400,
+		`{"name":"x","roles":["none"]}`: 400, `{"name":"x","networks":["10.0.0.0/33"]}`: 400, `{"name":"x","networks":["here"]}`: 400,
+	} {
+		if r := ann.call(post, "/principals/ann/tokens", body); r.status != status {
+			t.Errorf("%s: %d %s, want %d", body, r.status, r.body, status)
+		}
+	}
+	bob := o.login(o.hire("bob", "analysts"), "")
+	bob.want(403, get, "/principals/ann/tokens", "")
+	bob.want(403, post, "/principals/ann/tokens", `{"name":"x"}`)
+	bob.want(403, post, "/principals/ann/revoke-tokens", "")
+	if id, text := o.admin().personal("bob", `{"name":"of root"}`); !strings.Contains(o.with(text).want(200, get, "/whoami", "").body, `"bob"`) || id == "" {
+		t.Error("an administrator's token for another is not the other's")
+	}
+}
+
+// The old secret is good for its overlap, the new one at once.
+func TestPersonal_RotationOverTheWire(t *testing.T) {
+	o := newOffice(t)
+	ann := o.login(o.hire("ann", "analysts"), "")
+	id, first := ann.personal("ann", `{"name":"etl"}`)
+	second, _ := ann.want(200, post, "/principals/ann/tokens/"+id+"/rotate", `{"overlapHours":24}`).at(t, "secret").(string)
+	o.with(first).want(200, get, "/whoami", "")
+	o.with(second).want(200, get, "/whoami", "")
+	third, _ := o.with(second).want(200, post, "/principals/ann/tokens/"+id+"/rotate", "").at(t, "secret").(string)
+	o.with(first).want(401, get, "/whoami", "")
+	o.with(second).want(401, get, "/whoami", "")
+	o.with(third).want(200, get, "/whoami", "")
+	ann.want(400, post, "/principals/ann/tokens/"+id+"/rotate", `{"overlapHours":169}`)
+}
+
+// One token by its id, then all of them, then with the personal ones; who signs in again is let in at once.
+func TestTokens_AreRevoked(t *testing.T) {
+	o := newOffice(t)
+	credential := o.hire("ann", "analysts")
+	one, two := o.login(credential, ""), o.login(credential, "")
+	id, _ := one.want(200, get, "/whoami", "").at(t, "token", "id").(string)
+	if id == "" {
+		t.Fatal("no token's id")
+	}
+	two.want(204, post, "/principals/ann/revoke-tokens", `{"tokenId":"`+id+`"}`)
+	one.want(401, get, "/whoami", "")
+	two.want(200, get, "/whoami", "")
+	_, text := two.personal("ann", `{"name":"t"}`)
+	obtained, _ := o.exchanged(url.Values{"grant_type": {"client_credentials"}, "client_secret": {text}}, "").at(t, "access_token").(string)
+	root := o.admin()
+	root.want(204, post, "/principals/ann/revoke-tokens", "")
+	two.want(401, get, "/whoami", "")
+	o.with(obtained).want(401, get, "/whoami", "")
+	o.with(text).want(200, get, "/whoami", "")
+	for range 3 {
+		again := o.login(credential, "")
+		again.want(200, get, "/whoami", "")
+		again.want(204, post, "/principals/ann/revoke-tokens", `{"personalAccessTokens":true}`)
+		again.want(401, get, "/whoami", "")
+	}
+	o.with(text).want(401, get, "/whoami", "")
+	root.want(404, post, "/principals/none/revoke-tokens", "")
+}
+
+// A policy holds from the next request on, for logins too; one that would lock its maker out wants that said.
+func TestNetworks_AreHeldTo(t *testing.T) {
+	o := newOffice(t)
+	credential := o.hire("ann", "analysts")
+	ann, root := o.login(credential, ""), o.admin()
+	ann.want(200, get, "/whoami", "")
+	root.want(200, put, "/principals/ann/network-policy", `{"allowed":["192.0.2.0/24"],"blocked":[]}`)
+	if r := ann.want(401, get, "/whoami", ""); !strings.Contains(r.body, "127.0.0.1") || !strings.Contains(r.body, "network policy") {
+		t.Errorf("%s", r.body)
+	}
+	if r := o.tryLogin(credential, ""); r.status != 401 || !strings.Contains(r.body, "network policy") {
+		t.Errorf("a login: %d %s", r.status, r.body)
+	}
+	root.want(200, put, "/principals/ann/network-policy", `{"allowed":[],"blocked":[]}`)
+	if r := ann.want(200, get, "/principals/ann/network-policy", ""); r.body != "{\"allowed\":[],\"blocked\":[]}" && r.body != "{\"allowed\":[],\"blocked\":[]}\n" {
+		t.Errorf("%s", r.body)
+	}
+	ann.want(403, put, "/principals/ann/network-policy", `{"allowed":[],"blocked":[]}`)
+	ann.want(403, get, "/network-policy", "")
+	for _, path := range []string{"/network-policy", "/principals/root/network-policy"} {
+		if r := root.want(400, put, path, `{"allowed":["192.0.2.0/24"]}`); !strings.Contains(r.body, "lockOut") {
+			t.Errorf("%s: %s", path, r.body)
+		}
+		root.want(200, put, path, `{"allowed":["127.0.0.0/8"],"blocked":["10.0.0.0/8"]}`)
+		root.want(400, put, path, `{"blocked":["127.0.0.1"]}`)
+		root.want(200, put, path, `{}`)
+	}
+	root.want(200, put, "/network-policy", `{"blocked":["127.0.0.1"],"lockOut":true}`)
+	root.want(401, get, "/network-policy", "")
+}

@@ -1,0 +1,108 @@
+package api
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// proxyHopsMax bounds the proxies that a request may tell of.
+const proxyHopsMax = 32
+
+// origin is where a request comes from.
+type origin struct {
+	address netip.Addr // zero when nobody who is believed says so
+	text    string     // for the log and the audit: the address, else what the peer is called
+}
+
+// originOf finds a request's client. Headers are believed as far as trusted proxies wrote them: the client is the last
+// one in the chain, seen from here, that is not trusted itself. Whoever sends requests can write whatever stands to the left
+// of that. Where proxies do not say, or two headers differ, the address is not known, so that no network policy lets it in.
+func originOf(r *http.Request, trusted []netip.Prefix) origin {
+	peer := peerOf(r)
+	if !isTrusted(trusted, peer.address) {
+		return peer
+	}
+	forwardedFor, forwarded := splitHeader(r.Header["X-Forwarded-For"]), splitHeader(r.Header["Forwarded"])
+	for i, hop := range forwarded {
+		forwarded[i] = forwardedNode(hop)
+	}
+	unknown := origin{text: peer.text}
+	first, known := clientIn(forwardedFor, trusted, peer.address)
+	second, knownToo := clientIn(forwarded, trusted, peer.address)
+	switch {
+	case !known || !knownToo:
+		return unknown
+	case len(forwarded) == 0:
+	case len(forwardedFor) == 0:
+		first = second
+	case first != second:
+		return unknown
+	}
+	return origin{address: first, text: first.String()}
+}
+
+func peerOf(r *http.Request) origin {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	address, err := netip.ParseAddr(host)
+	if err != nil {
+		return origin{text: host}
+	}
+	return origin{address: address.Unmap().WithZone(""), text: host}
+}
+
+func isTrusted(trusted []netip.Prefix, address netip.Addr) bool {
+	return slices.ContainsFunc(trusted, func(n netip.Prefix) bool { return n.Contains(address) })
+}
+
+// clientIn walks from the proxy that is nearest to the server away from it. Without hops the peer asks for itself.
+func clientIn(hops []string, trusted []netip.Prefix, peer netip.Addr) (netip.Addr, bool) {
+	client := peer
+	for i, hop := range slices.Backward(hops) {
+		if len(hops)-i > proxyHopsMax {
+			return netip.Addr{}, false
+		}
+		address, ok := hopAddress(hop)
+		if !ok {
+			return netip.Addr{}, false
+		}
+		if client = address; !isTrusted(trusted, address) {
+			break
+		}
+	}
+	return client, true
+}
+
+// hopAddress reads an address with or without a port: 192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1]:80.
+func hopAddress(hop string) (netip.Addr, bool) {
+	if at, err := netip.ParseAddrPort(hop); err == nil {
+		return at.Addr().Unmap().WithZone(""), true
+	}
+	address, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(hop, "["), "]"))
+	return address.Unmap().WithZone(""), err == nil
+}
+
+func splitHeader(lines []string) (parts []string) {
+	for _, line := range lines {
+		for part := range strings.SplitSeq(line, ",") {
+			parts = append(parts, strings.TrimSpace(part))
+		}
+	}
+	return parts
+}
+
+// forwardedNode gives the node of a Forwarded element's for= (RFC 7239), "" when it has none.
+func forwardedNode(element string) string {
+	for pair := range strings.SplitSeq(element, ";") {
+		name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
+		if strings.EqualFold(name, "for") {
+			return strings.Trim(value, `"`)
+		}
+	}
+	return ""
+}

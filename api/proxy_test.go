@@ -1,0 +1,64 @@
+package api
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+func TestOrigin_BelievesTrustedProxiesAlone(t *testing.T) {
+	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8:aa::/48")}
+	for _, c := range []struct {
+		name, peer, forwardedFor, forwarded, address, text string
+		none                                               bool // no proxy is trusted
+	}{
+		{"no proxy", "192.0.2.1:5000", "", "", "192.0.2.1", "192.0.2.1", false},
+		{"a stranger's header", "192.0.2.1:5000", "203.0.113.9", "for=203.0.113.9", "192.0.2.1", "192.0.2.1", false},
+		{"nobody is trusted", "10.0.0.1:5000", "203.0.113.9", "", "10.0.0.1", "10.0.0.1", true},
+		{"one proxy", "10.0.0.1:5000", "203.0.113.9", "", "203.0.113.9", "203.0.113.9", false},
+		{"the client wrote the left", "10.0.0.1:5000", "10.9.9.9, 198.51.100.1, 203.0.113.9", "", "203.0.113.9", "203.0.113.9", false},
+		{"two proxies", "10.0.0.1:5000", "198.51.100.1, 203.0.113.9, 10.0.0.2", "", "203.0.113.9", "203.0.113.9", false},
+		{"all inside", "10.0.0.1:5000", "10.0.0.3, 10.0.0.2", "", "10.0.0.3", "10.0.0.3", false},
+		{"the proxy itself", "10.0.0.1:5000", "", "", "10.0.0.1", "10.0.0.1", false},
+		{"with ports", "10.0.0.1:5000", "203.0.113.9:443", "", "203.0.113.9", "203.0.113.9", false},
+		{"IPv6", "[2001:db8:aa::1]:5000", "2001:db8::7", "", "2001:db8::7", "2001:db8::7", false},
+		{"IPv6 with a port", "10.0.0.1:5000", "[2001:db8::7]:443", "", "2001:db8::7", "2001:db8::7", false},
+		{"IPv4 in IPv6", "[::ffff:10.0.0.1]:5000", "::ffff:203.0.113.9", "", "203.0.113.9", "203.0.113.9", false},
+		{"Forwarded", "10.0.0.1:5000", "", `for=198.51.100.1, for="[2001:db8::7]:80";proto=https, For=10.0.0.2`, "2001:db8::7", "2001:db8::7", false},
+		{"both agree", "10.0.0.1:5000", "203.0.113.9", "for=203.0.113.9", "203.0.113.9", "203.0.113.9", false},
+		{"both differ", "10.0.0.1:5000", "203.0.113.9", "for=203.0.113.8", "", "10.0.0.1", false},
+		{"hidden", "10.0.0.1:5000", "", "for=_hidden", "", "10.0.0.1", false},
+		{"unknown", "10.0.0.1:5000", "unknown", "", "", "10.0.0.1", false},
+		{"unknown behind a proxy", "10.0.0.1:5000", "203.0.113.9, nonsense, 10.0.0.2", "", "", "10.0.0.1", false},
+		{"no end of proxies", "10.0.0.1:5000", strings.Repeat("10.0.0.2,", 40) + "10.0.0.2", "", "", "10.0.0.1", false},
+		{"a socket", "@", "203.0.113.9", "", "", "@", false},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = c.peer
+		if c.forwardedFor != "" {
+			r.Header.Set("X-Forwarded-For", c.forwardedFor)
+		}
+		if c.forwarded != "" {
+			r.Header.Set("Forwarded", c.forwarded)
+		}
+		proxies := trusted
+		if c.none {
+			proxies = nil
+		}
+		var want netip.Addr
+		if c.address != "" {
+			want = netip.MustParseAddr(c.address)
+		}
+		if got := originOf(r, proxies); got.address != want || got.text != c.text && !strings.HasSuffix(got.text, c.text) {
+			t.Errorf("%s: %+v, want %s", c.name, got, c.address)
+		}
+	}
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.RemoteAddr = "10.0.0.1:5000"
+	r.Header["X-Forwarded-For"] = []string{"198.51.100.1", "203.0.113.9"} // a proxy may add a line of its own
+	if got := originOf(r, trusted); got.text != "203.0.113.9" {
+		t.Errorf("two lines: %+v", got)
+	}
+}
