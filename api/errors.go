@@ -109,8 +109,13 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 	if !ok {
 		row = wireErrors[fault.Internal]
 	}
-	if row.retryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(row.retryAfter/time.Second)))
+	after := row.retryAfter
+	var knows interface{ RetryAfter() time.Duration }
+	if errors.As(err, &knows) {
+		after = knows.RetryAfter()
+	}
+	if after > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(after/time.Second)))
 	}
 	if row.status == http.StatusUnauthorized {
 		challenge(w, r)

@@ -3,6 +3,7 @@ package auth
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,6 +32,7 @@ type CallerState struct {
 	NotBefore time.Time
 	Revoked   []string    // ids of access tokens
 	Personal  []LiveToken // those that had not ended when this was read
+	Keys      []LiveKey   // of its own, which obtain tokens by what they sign
 	Network   NetworkPolicy
 	// ServerNetwork is the policy for everybody.
 	ServerNetwork NetworkPolicy
@@ -45,6 +47,12 @@ type LiveToken struct {
 	PreviousUntil time.Time
 	ExpiresAt     time.Time
 	Networks      []netip.Prefix // none: all
+}
+
+// LiveKey is what tokens that a principal's key obtained are judged by.
+type LiveKey struct {
+	ID     string
+	EndsAt time.Time // zero: it is good until it is removed
 }
 
 // NetworkPolicy says from where requests may come. The zero value lets everybody in.
@@ -93,6 +101,13 @@ func (s *CallerState) Admit(p Principal, now time.Time) error {
 // admitSecret judges what the token was obtained with. A token that no secret obtained, such as one for a principal that
 // an identity provider knows, does not end with one.
 func (s *CallerState) admitSecret(p Principal, now time.Time) error {
+	if id, ok := strings.CutPrefix(p.SecretMark, keyMarkPrefix); ok && p.PersonalToken == uuid.Nil {
+		live := func(k LiveKey) bool { return k.ID == id && (k.EndsAt.IsZero() || now.Before(k.EndsAt)) }
+		if !slices.ContainsFunc(s.Keys, live) {
+			return fault.New(fault.Unauthenticated, "the key that obtained the token was removed or has ended")
+		}
+		return nil
+	}
 	if p.PersonalToken == uuid.Nil {
 		if p.SecretMark != "" && p.SecretMark != s.SecretMark {
 			return fault.New(fault.Unauthenticated, "the secret of this principal was replaced; log in with the new one")

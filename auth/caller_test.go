@@ -38,6 +38,11 @@ func TestCallerState_Admit(t *testing.T) {
 		{"issued at that moment", func(s *CallerState, _ *Principal) { s.NotBefore = now }, ""},
 		{"replaced secret", func(s *CallerState, _ *Principal) { s.SecretMark = "new" }, "was replaced"},
 		{"secret taken away", func(s *CallerState, _ *Principal) { s.SecretMark = "" }, "was replaced"},
+		{"by a key", func(s *CallerState, p *Principal) { s.Keys, p.SecretMark = []LiveKey{{ID: "k"}}, KeyMark("k") }, ""},
+		{"by a key that is gone", func(s *CallerState, p *Principal) { s.Keys, p.SecretMark = []LiveKey{{ID: "other"}}, KeyMark("k") }, "was removed"},
+		{"by a key that has ended", func(s *CallerState, p *Principal) {
+			s.Keys, p.SecretMark = []LiveKey{{ID: "k", EndsAt: now}}, KeyMark("k")
+		}, "has ended"},
 		{"no secret obtained it", func(_ *CallerState, p *Principal) { p.SecretMark = "" }, ""},
 		{"personal", func(_ *CallerState, p *Principal) { p.PersonalToken, p.SecretMark = pat, "pat" }, ""},
 		{"personal of the secret", func(_ *CallerState, p *Principal) { p.PersonalToken = pat }, "was rotated"},

@@ -3,7 +3,6 @@ package auth
 import (
 	"context"
 	"encoding/base64"
-	"fmt"
 	"net/url"
 	"strings"
 
@@ -18,7 +17,7 @@ type presented struct {
 
 // hasCredentials tells whether the request carries a client's credentials; a bearer token is not one.
 func hasCredentials(r TokenRequest) bool {
-	return r.Form.Get("client_secret") != "" || isBasic(r.Authorization)
+	return r.Form.Get("client_secret") != "" || isBasic(r.Authorization) || assertionText(r) != ""
 }
 
 func isBasic(authorization string) bool {
@@ -29,45 +28,27 @@ func isBasic(authorization string) bool {
 // client authenticates the client of a token request. Credentials in the form win over any header: clients send a
 // stale bearer along. All refusals take the same time and say the same, whether or not the client exists.
 func (t *Tokens) client(ctx context.Context, r TokenRequest) (session, error) {
+	if assertionText(r) != "" {
+		return t.asserted(ctx, r)
+	}
 	readings, refused := readCredentials(r)
 	if refused != nil {
 		return session{}, refused
 	}
-	worked := false
 	for _, reading := range readings {
 		if isPersonal(string(reading.secret)) {
 			return t.clientByPersonal(ctx, r, reading)
 		}
-		account, err := t.accounts.FindAccountByClientID(ctx, reading.clientID)
-		if fault.Is(err, fault.NotFound) {
-			continue
-		}
-		if err != nil {
-			return session{}, fmt.Errorf("find client: %w", err)
-		}
-		if account.Kind != Service {
-			continue
-		}
-		r.seen(account)
-		good, err := t.secrets.Verify(ctx, account.Secret, reading.secret)
-		if err != nil {
-			return session{}, err
-		}
-		if good {
-			t.renewForm(ctx, &account, reading.secret)
-			if err := account.State.Admit(Principal{ID: account.ID, Address: r.Address}, t.now()); err != nil {
-				return session{}, oauthError(codeInvalidClient, "%s", fault.Message(err))
-			}
-			return session{Account: account, mark: account.Secret.Mark(), within: RoleScope{All: true}}, nil
-		}
-		worked = worked || account.Secret.Algorithm == AlgorithmArgon2
 	}
-	if !worked {
-		if err := t.secrets.Decoy(ctx); err != nil {
-			return session{}, err
-		}
+	account, secret, err := t.checkSecret(ctx, r, readings)
+	if err != nil {
+		return session{}, err
 	}
-	return session{}, oauthError(codeInvalidClient, "client id or client secret is wrong")
+	t.renewForm(ctx, &account, secret)
+	if err := account.State.Admit(Principal{ID: account.ID, Address: r.Address}, t.now()); err != nil {
+		return session{}, oauthError(codeInvalidClient, "%s", fault.Message(err))
+	}
+	return session{Account: account, mark: account.Secret.Mark(), within: RoleScope{All: true}}, nil
 }
 
 // readCredentials gives the ways in which the request's credentials can be read, likeliest first.

@@ -21,6 +21,8 @@ type fakeStore struct {
 	keys     []StoredKey
 	keyReads int
 	finds    int
+	clients  map[uuid.UUID][]ClientKey
+	spent    map[string]bool
 	problem  error // every call fails with it
 }
 
@@ -38,6 +40,9 @@ func (s *fakeStore) find(match func(Account) bool) (Account, error) {
 				a.State = &state
 			}
 			a.State.SecretMark = a.Secret.Mark()
+			for _, k := range s.clients[a.ID] {
+				a.State.Keys = append(a.State.Keys, LiveKey{ID: k.ID, EndsAt: k.EndsAt})
+			}
 			for id, p := range s.personal {
 				if p.ID == a.ID {
 					live := LiveToken{ID: id, SecretMark: hmacMark(p.Form), ExpiresAt: p.ExpiresAt, PreviousUntil: p.PreviousUntil}
@@ -103,6 +108,22 @@ func (s *fakeStore) SucceedSigningKey(_ context.Context, old string, k StoredKey
 
 func hmacMark(form []byte) string { return StoredSecret{Algorithm: AlgorithmHMAC, Form: form}.Mark() }
 
+func (s *fakeStore) ClientKeys(_ context.Context, principal uuid.UUID) ([]ClientKey, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.finds++
+	return s.clients[principal], s.problem
+}
+
+func (s *fakeStore) SpendAssertion(_ context.Context, principal uuid.UUID, mark []byte, _ time.Time) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := principal.String() + string(mark)
+	fresh := !s.spent[key]
+	s.spent[key] = true
+	return fresh && s.problem == nil, s.problem
+}
+
 // bench is a token route over fakes with a clock that tests move.
 type bench struct {
 	store   *fakeStore
@@ -110,6 +131,7 @@ type bench struct {
 	secrets *Secrets
 	tokens  *Tokens
 	now     time.Time
+	denials []LoginDenial
 }
 
 func newBench(t *testing.T) *bench {
@@ -119,8 +141,10 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{
-		store: &fakeStore{accounts: map[uuid.UUID]Account{}, states: map[uuid.UUID]CallerState{},
-			personal: map[uuid.UUID]PersonalAccount{}}, ring: ring, secrets: NewSecrets(ring),
+		store: &fakeStore{
+			accounts: map[uuid.UUID]Account{}, states: map[uuid.UUID]CallerState{}, personal: map[uuid.UUID]PersonalAccount{},
+			clients: map[uuid.UUID][]ClientKey{}, spent: map[string]bool{},
+		}, ring: ring, secrets: NewSecrets(ring),
 		now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 	}
 	b.tokens = b.server()
@@ -131,7 +155,8 @@ func newBench(t *testing.T) *bench {
 func (b *bench) server() *Tokens {
 	clock := func() time.Time { return b.now }
 	return NewTokens(TokensConfig{
-		Accounts: b.store, Keys: NewKeys(b.store, b.ring, clock), Secrets: b.secrets, Now: clock,
+		Accounts: b.store, Keys: NewKeys(b.store, b.ring, clock), Secrets: b.secrets, Now: clock, ClientKeys: b.store,
+		Denials: func(_ context.Context, d LoginDenial) { b.denials = append(b.denials, d) },
 	})
 }
 

@@ -98,6 +98,10 @@ type TokenRequest struct {
 	Authorization string
 	// Address is where the request comes from; the zero Addr where that is not known.
 	Address netip.Addr
+	// RequestID is for the audit.
+	RequestID string
+	// Audiences are what assertions may be meant for: this server's token endpoint and issuer. None: none is accepted.
+	Audiences []string
 	// Seen is told the client id once it is found that it exists, whether the secret is right or not; nil: nobody is told.
 	Seen func(clientID string)
 }
@@ -113,6 +117,10 @@ type TokensConfig struct {
 	Accounts AccountStore
 	Keys     *Keys
 	Secrets  *Secrets
+	// ClientKeys knows the keys that principals sign in with; nil: they cannot.
+	ClientKeys ClientKeyStore
+	// Denials is told of refused logins, once a minute for each client id and address; nil: nobody is.
+	Denials  func(context.Context, LoginDenial)
 	Rotation RotationStore    // nil: what previous keys made stays as it is
 	Issuer   string           // "iss" of tokens; "" means catalogd. The same on all servers of one database.
 	Life     time.Duration    // of access tokens; 0 means TokenLifeDefault, more than TokenLifeMax is cut
@@ -130,6 +138,11 @@ type Tokens struct {
 	now      func() time.Time
 	parser   *jwt.Parser
 	checked  checkedTokens
+
+	clientKeys ClientKeyStore
+	assertions *jwt.Parser
+	throttle   *throttle
+	denials    func(context.Context, LoginDenial)
 }
 
 // NewTokens makes Tokens.
@@ -145,7 +158,10 @@ func NewTokens(c TokensConfig) *Tokens {
 	}
 	return &Tokens{
 		accounts: c.Accounts, keys: c.Keys, secrets: c.Secrets, rotation: c.Rotation, issuer: c.Issuer, life: min(c.Life, TokenLifeMax), now: c.Now,
-		parser: jwt.NewParser(jwt.WithValidMethods([]string{AlgorithmEdDSA, AlgorithmRS256}), jwt.WithoutClaimsValidation(), jwt.WithStrictDecoding()),
+		parser:     jwt.NewParser(jwt.WithValidMethods([]string{AlgorithmEdDSA, AlgorithmRS256}), jwt.WithoutClaimsValidation(), jwt.WithStrictDecoding()),
+		clientKeys: c.ClientKeys, throttle: newThrottle(), denials: c.Denials,
+		assertions: jwt.NewParser(jwt.WithValidMethods([]string{AlgorithmEdDSA, AlgorithmES256, AlgorithmRS256}),
+			jwt.WithoutClaimsValidation(), jwt.WithStrictDecoding()),
 	}
 }
 
@@ -184,6 +200,11 @@ func ParseTokenForm(body string) (url.Values, error) {
 // which clients must not take for a refusal.
 func (t *Tokens) Issue(ctx context.Context, r TokenRequest) (TokenAnswer, error) {
 	switch grant := r.Form.Get("grant_type"); grant {
+	case grantJWTBearer:
+		if r.Form.Get("assertion") == "" {
+			return TokenAnswer{}, oauthError(codeInvalidRequest, "the form field assertion is missing")
+		}
+		return t.issueForClient(ctx, r)
 	case grantClientCredentials:
 		return t.issueForClient(ctx, r)
 	case grantTokenExchange:
@@ -199,8 +220,8 @@ func (t *Tokens) Issue(ctx context.Context, r TokenRequest) (TokenAnswer, error)
 	case "":
 		return TokenAnswer{}, oauthError(codeInvalidRequest, "the form field grant_type is missing")
 	default:
-		return TokenAnswer{}, oauthError(codeUnsupportedGrant, "grant_type %s is not supported; %s and %s are",
-			grant, grantClientCredentials, grantTokenExchange)
+		return TokenAnswer{}, oauthError(codeUnsupportedGrant, "grant_type %s is not supported; %s, %s and %s are",
+			grant, grantClientCredentials, grantTokenExchange, grantJWTBearer)
 	}
 }
 

@@ -4,6 +4,7 @@ package auth
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -59,6 +60,11 @@ func (p Principal) ActorName() string {
 // OwnCredential tells whether the principal's own secret, or a key of it, obtained the token: who has that can get all that the
 // principal has, and a personal access token, which may end soon, cannot.
 func (p Principal) OwnCredential() bool { return p.SecretMark != "" && p.PersonalToken == uuid.Nil }
+
+// BySecret tells whether the principal's own secret obtained the token.
+func (p Principal) BySecret() bool {
+	return p.OwnCredential() && !strings.HasPrefix(p.SecretMark, keyMarkPrefix)
+}
 
 // RoleScope narrows a principal to some of its principal roles. The zero value activates none.
 type RoleScope struct {

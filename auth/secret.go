@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"regexp"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/crypto/argon2"
@@ -92,6 +93,8 @@ func clientIDOf(s Secret) string {
 type Secrets struct {
 	ring  *Ring
 	slots chan struct{}
+	// rounds counts argon2id rounds: the work that refusals do.
+	rounds atomic.Uint64
 
 	mu      sync.Mutex
 	checked map[[sha256.Size]byte]struct{}
@@ -136,6 +139,20 @@ func (s *Secrets) StoreChosen(ctx context.Context, secret Secret) (StoredSecret,
 	return StoredSecret{Algorithm: AlgorithmArgon2, Form: append(append(head, salt...), digest...)}, nil
 }
 
+// knows tells whether secret is the stored one, as far as that can be told at once: an argon2id secret is only known when it was
+// found right before.
+func (s *Secrets) knows(stored StoredSecret, secret Secret) bool {
+	switch {
+	case len(secret) > secretBytesMax:
+		return false
+	case stored.Algorithm == AlgorithmHMAC:
+		return s.verifyHMAC(stored.Form, secret)
+	case stored.Algorithm == AlgorithmArgon2:
+		return s.checkedBefore(s.entry(stored.Form, secret))
+	}
+	return false
+}
+
 // Verify tells whether secret is the stored one, in time that does not depend on how much of it is right.
 func (s *Secrets) Verify(ctx context.Context, stored StoredSecret, secret Secret) (bool, error) {
 	if len(secret) > secretBytesMax {
@@ -165,11 +182,8 @@ func (s *Secrets) verifyArgon(ctx context.Context, form []byte, secret Secret) (
 		return false, nil
 	}
 	// The whole stored form is in the cache's key: a rotated secret is another entry.
-	entry := [sha256.Size]byte(s.ring.keys[0].sum(form, []byte(secret)))
-	s.mu.Lock()
-	_, good := s.checked[entry]
-	s.mu.Unlock()
-	if good {
+	entry := s.entry(form, secret)
+	if s.checkedBefore(entry) {
 		return true, nil
 	}
 	head, salt, want := form[:argonHeadBytes], form[argonHeadBytes:argonHeadBytes+argonSaltBytes], form[argonHeadBytes+argonSaltBytes:]
@@ -184,6 +198,17 @@ func (s *Secrets) verifyArgon(ctx context.Context, form []byte, secret Secret) (
 	}
 	s.checked[entry] = struct{}{}
 	return true, nil
+}
+
+func (s *Secrets) entry(form []byte, secret Secret) [sha256.Size]byte {
+	return [sha256.Size]byte(s.ring.keys[0].sum(form, []byte(secret)))
+}
+
+func (s *Secrets) checkedBefore(entry [sha256.Size]byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, good := s.checked[entry]
+	return good
 }
 
 // Decoy does the work of checking a chosen secret. Refusals of everything cheaper do it too, so that their time does
@@ -210,6 +235,7 @@ func (s *Secrets) argon(ctx context.Context, secret Secret, salt, head []byte) (
 		return nil, fault.Wrap(fault.Busy, ctx.Err(), "the request ended before its secret was checked")
 	}
 	defer func() { <-s.slots }()
+	s.rounds.Add(1)
 	return argon2.IDKey([]byte(secret), salt, rounds, memoryKiB, threads, argonKeyBytes), nil
 }
 

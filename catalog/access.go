@@ -67,18 +67,31 @@ func (s *Service) refuse(ctx context.Context, c Caller, n need, d authz.Decision
 }
 
 func (s *Service) refuseBecause(ctx context.Context, c Caller, n need, on authz.Securable, reason string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), denialMax) // who leaves at once is recorded all the same
-	defer cancel()
-	denial := Denial{At: s.Now(), Caller: c, Operation: n.operation, Subject: n.subject, Reason: reason}
-	if err := s.Store.RecordDenial(ctx, denial); err != nil {
-		s.Log.Error("a denial could not be recorded", "operation", n.operation, "principal", c.Principal.Name, "cause", err)
-	}
+	s.recordDenial(ctx, Denial{At: s.Now(), Caller: c, Operation: n.operation, Subject: n.subject, Reason: reason})
 	where := "on it or on what it lies in"
 	if on.Kind == authz.Root {
 		where = "on the service"
 	}
 	return fault.New(fault.Forbidden, "Principal %q may not %s %s: %s is missing %s",
 		c.Principal.Name, n.operation, n.subject, n.wanted, where)
+}
+
+// RecordLoginDenial writes an audit row for a refused login. Whose client id was given is its subject: nobody has proven to be that.
+func (s *Service) RecordLoginDenial(ctx context.Context, d auth.LoginDenial) {
+	c := Caller{RequestID: d.RequestID}
+	if d.Address.IsValid() {
+		c.Client = d.Address.String()
+	}
+	s.recordDenial(ctx, Denial{At: d.At, Caller: c, Operation: "issue-token", Subject: d.Principal, Reason: d.Reason})
+}
+
+// recordDenial writes it even when who was refused leaves at once.
+func (s *Service) recordDenial(ctx context.Context, d Denial) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), denialMax)
+	defer cancel()
+	if err := s.Store.RecordDenial(ctx, d); err != nil {
+		s.Log.Error("a denial could not be recorded", "operation", d.Operation, "principal", d.Caller.Principal.Name, "cause", err)
+	}
 }
 
 // allowed is Decide for questions whose refusal is not an error.

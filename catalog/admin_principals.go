@@ -167,7 +167,7 @@ func (s *Service) RotateSecret(ctx context.Context, c Caller, name string) (Prin
 	if s.Secrets == nil {
 		return PrincipalRecord{}, "", errNoSecrets
 	}
-	if !c.Principal.OwnCredential() {
+	if !c.Principal.BySecret() {
 		return PrincipalRecord{}, "", fault.New(fault.Forbidden, "Principal %q may not rotate its secret with a token that no secret of it "+
 			"obtained: sign in with the client id and the secret", name)
 	}

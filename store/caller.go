@@ -27,6 +27,8 @@ const callerState = `(
                              ORDER BY personal_tokens.id)
                          FROM personal_tokens
                          WHERE personal_tokens.principal_id = who.id AND personal_tokens.expires_at > now()),
+            'Keys', (SELECT json_agg(json_build_object('ID', principal_keys.kid, 'EndsAt', principal_keys.ends_at))
+                     FROM principal_keys WHERE principal_keys.principal_id = who.id),
             'Network', (SELECT json_build_object('Allowed', network_policies.allowed, 'Blocked', network_policies.blocked)
                         FROM network_policies WHERE network_policies.principal_id = who.id),
             'ServerNetwork', (SELECT json_build_object('Allowed', network_policies.allowed, 'Blocked', network_policies.blocked)
@@ -42,6 +44,7 @@ type callerRow struct {
 	NotBefore              time.Time
 	Revoked                []string
 	Personal               []personalRow
+	Keys                   []auth.LiveKey
 	Network, ServerNetwork auth.NetworkPolicy
 }
 
@@ -63,7 +66,7 @@ func decodeCaller(raw []byte) (*auth.CallerState, error) {
 		return nil, fmt.Errorf("decode what is known of the caller: %w", err)
 	}
 	state := &auth.CallerState{
-		NotBefore: row.NotBefore, Revoked: row.Revoked, Network: row.Network, ServerNetwork: row.ServerNetwork,
+		NotBefore: row.NotBefore, Revoked: row.Revoked, Keys: row.Keys, Network: row.Network, ServerNetwork: row.ServerNetwork,
 	}
 	if row.Secret != nil {
 		state.SecretMark = auth.StoredSecret{Algorithm: row.Algorithm, Form: row.Secret}.Mark()

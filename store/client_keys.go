@@ -31,9 +31,6 @@ func scanClientKey(row pgx.CollectableRow) (auth.ClientKey, error) {
 	return k, err
 }
 
-// The principal's row is locked, so that two requests together do not pass the limit.
-const sqlLockPrincipal = `SELECT 1 FROM principals WHERE id = @id FOR NO KEY UPDATE`
-
 const sqlDeleteEndedClientKeys = `DELETE FROM principal_keys WHERE principal_id = @principal AND ends_at <= @at::timestamptz`
 
 const sqlCountClientKeys = `SELECT count(*) FROM principal_keys WHERE principal_id = @principal AND kid <> @kid`
@@ -47,16 +44,12 @@ ON CONFLICT DO NOTHING`
 // that key, fault.IllegalArgument when it has auth.ClientKeysMax.
 func (s *Store) AddClientKey(ctx context.Context, principal uuid.UUID, k auth.ClientKey, f catalog.Fact) error {
 	args := pgx.NamedArgs{
-		"id": principal, "principal": principal, "kid": k.ID, "algorithm": k.Algorithm, "public_key": k.Public,
+		"principal": principal, "kid": k.ID, "algorithm": k.Algorithm, "public_key": k.Public,
 		"created_at": k.CreatedAt, "ends_at": nullableTime(k.EndsAt), "at": f.At,
 	}
 	return s.InTx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, sqlLockPrincipal, args)
-		if err != nil {
+		if err := lockPrincipal(ctx, tx, principal, f); err != nil {
 			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return fault.New(fault.NotFound, "the principal is gone")
 		}
 		if _, err := tx.Exec(ctx, sqlDeleteEndedClientKeys, args); err != nil {
 			return err
@@ -68,7 +61,8 @@ func (s *Store) AddClientKey(ctx context.Context, principal uuid.UUID, k auth.Cl
 		if others >= auth.ClientKeysMax {
 			return fault.New(fault.IllegalArgument, "a principal has at most %d keys; remove one first", auth.ClientKeysMax)
 		}
-		if tag, err = tx.Exec(ctx, sqlInsertClientKey, args); err != nil {
+		tag, err := tx.Exec(ctx, sqlInsertClientKey, args)
+		if err != nil {
 			return err
 		}
 		if tag.RowsAffected() == 0 {

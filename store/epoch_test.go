@@ -21,6 +21,7 @@ var decisiveTables = []struct{ name, insert, column string }{
 	{"principal_secrets", `INSERT INTO principal_secrets (principal_id, algorithm, secret, created_at) VALUES (@id, 'a', '', now())`, "secret"},
 	{"revoked_tokens", `INSERT INTO revoked_tokens (principal_id, token_id, expires_at) VALUES (@id, 'j', now())`, "expires_at"},
 	{"personal_tokens", `INSERT INTO personal_tokens (id, principal_id, name, secret, created_by, created_at, expires_at) VALUES (@id, @id, 't', '', 'p', now(), now())`, "secret"},
+	{"principal_keys", `INSERT INTO principal_keys (principal_id, kid, algorithm, public_key, created_at) VALUES (@id, 'k', 'a', '', now())`, "ends_at"},
 	{"network_policies", `INSERT INTO network_policies (principal_id, updated_at) VALUES (@id, now())`, "allowed"},
 	{"principal_roles", `INSERT INTO principal_roles (id, name, created_at, updated_at) VALUES (@id, 'r', now(), now())`, "name"},
 	{"principal_role_members", `INSERT INTO principal_role_members (principal_role_id, principal_id) VALUES (@id, @id)`, "principal_id"},

@@ -13,6 +13,8 @@ import (
 	"catalogd/internal/fault"
 )
 
+const sqlLockPrincipal = `SELECT 1 FROM principals WHERE id = @id FOR NO KEY UPDATE`
+
 // lockPrincipal keeps changes of one principal's tokens in a row, so that their limits hold. fault.NotFound.
 func lockPrincipal(ctx context.Context, tx pgx.Tx, id uuid.UUID, f catalog.Fact) error {
 	tag, err := tx.Exec(ctx, sqlLockPrincipal, pgx.NamedArgs{"id": id})

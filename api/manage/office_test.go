@@ -92,7 +92,8 @@ func (o *office) serve() {
 	ring := o.ring
 	secrets := auth.NewSecrets(ring)
 	keys := auth.NewKeys(o.store, ring, nil)
-	o.tokens = auth.NewTokens(auth.TokensConfig{Accounts: o.store, Keys: keys, Secrets: secrets})
+	o.tokens = auth.NewTokens(auth.TokensConfig{Accounts: o.store, Keys: keys, Secrets: secrets, ClientKeys: o.store,
+		Denials: func(ctx context.Context, d auth.LoginDenial) { o.service.RecordLoginDenial(ctx, d) }})
 	o.log = &bytes.Buffer{}
 	log := telemetry.NewLogger(o.log, slog.LevelInfo, "text")
 	o.service = catalog.New(catalog.Config{
@@ -100,7 +101,7 @@ func (o *office) serve() {
 		Providers: map[string]vending.Provider{"FILE": local.Provider{}, "S3": paperS3{}},
 	})
 	server, err := api.NewServer(api.ServerConfig{
-		Endpoints: append(rest.Endpoints(rest.Config{Service: o.service, Tokens: rest.IssueTokens(o.tokens), Keys: o.tokens}),
+		Endpoints: append(rest.Endpoints(rest.Config{Service: o.service, Tokens: rest.IssueTokens(o.tokens, ""), Keys: o.tokens}),
 			manage.Endpoints(manage.Config{Service: o.service, Maintenance: &maintenance.Operations{Store: o.store, Tables: o.service, Now: time.Now}})...),
 		Metrics: telemetry.NewMetrics(prometheus.NewRegistry()), Authenticator: o.tokens, Log: log,
 	})

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io"
 	"mime"
+	"net"
 	"net/http"
+	"net/url"
 
 	"catalogd/api"
 	"catalogd/auth"
@@ -19,15 +21,21 @@ type tokenRefusal struct {
 
 // IssueTokens answers POST /v1/oauth/tokens. What the server could not decide (the database is away, too much to do)
 // is never a refusal: clients take 400 and 401 as final and end their sessions for good.
-func IssueTokens(tokens *auth.Tokens) api.HandlerFunc {
+//
+// publicURL is where clients reach the server; "" where that is not set.
+func IssueTokens(tokens *auth.Tokens, publicURL string) api.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		answer, err := issueToken(tokens, r)
+		answer, err := issueToken(tokens, r, audiences(r, publicURL))
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Pragma", "no-cache")
 		var refused *auth.OAuthError
 		if errors.As(err, &refused) {
 			api.Annotate(r, "", "refused: "+refused.Code)
 			return api.JSON(w, r, refused.Status, tokenRefusal{Error: refused.Code, Description: refused.Description})
+		}
+		if fault.Is(err, fault.Internal) {
+			// Whatever it is: clients repeat a request that was answered 503, and end their sessions for good after a 500.
+			return fault.Wrap(fault.Busy, err, "the server cannot issue tokens now; try again in a moment")
 		}
 		if err != nil {
 			return err
@@ -36,7 +44,24 @@ func IssueTokens(tokens *auth.Tokens) api.HandlerFunc {
 	}
 }
 
-func issueToken(tokens *auth.Tokens, r *http.Request) (auth.TokenAnswer, error) {
+// audiences are what assertions may be meant for. Without a public_url the server does not know what it is called, and believes the
+// request only where the name cannot be another server's.
+func audiences(r *http.Request, publicURL string) []string {
+	base := publicURL
+	if base == "" {
+		name, err := url.Parse("http://" + r.Host)
+		if err != nil {
+			return nil
+		}
+		if ip := net.ParseIP(name.Hostname()); name.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return nil
+		}
+		base = "http://" + r.Host
+	}
+	return []string{base + catalogV1 + "/oauth/tokens", base + api.CatalogBase}
+}
+
+func issueToken(tokens *auth.Tokens, r *http.Request, audiences []string) (auth.TokenAnswer, error) {
 	invalid := func(description string) error {
 		return &auth.OAuthError{Code: "invalid_request", Description: description, Status: http.StatusBadRequest}
 	}
@@ -64,7 +89,7 @@ func issueToken(tokens *auth.Tokens, r *http.Request) (auth.TokenAnswer, error) 
 		return auth.TokenAnswer{}, err
 	}
 	return tokens.Issue(r.Context(), auth.TokenRequest{
-		Form: form, Authorization: r.Header.Get("Authorization"), Address: api.Address(r),
+		Form: form, Authorization: r.Header.Get("Authorization"), Address: api.Address(r), RequestID: api.CallerOf(r).RequestID, Audiences: audiences,
 		Seen: func(clientID string) { api.AnnotateClient(r, clientID) },
 	})
 }

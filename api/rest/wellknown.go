@@ -21,6 +21,7 @@ type issuerMetadata struct {
 	JWKSURI            string   `json:"jwks_uri"`
 	GrantTypes         []string `json:"grant_types_supported"`
 	TokenEndpointAuth  []string `json:"token_endpoint_auth_methods_supported"`
+	AssertionAlgs      []string `json:"token_endpoint_auth_signing_alg_values_supported"`
 	Scopes             []string `json:"scopes_supported"`
 	ResponseTypes      []string `json:"response_types_supported"`
 	SubjectTypes       []string `json:"subject_types_supported"`
@@ -56,9 +57,10 @@ func (h *handlers) showIssuer(w http.ResponseWriter, r *http.Request) error {
 		TokenEndpoint: base + catalogV1 + "/oauth/tokens",
 		JWKSURI:       base + "/.well-known/jwks.json",
 		GrantTypes: []string{
-			"client_credentials", "urn:ietf:params:oauth:grant-type:token-exchange",
+			"client_credentials", "urn:ietf:params:oauth:grant-type:token-exchange", "refresh_token", "urn:ietf:params:oauth:grant-type:jwt-bearer",
 		},
-		TokenEndpointAuth:  []string{"client_secret_basic", "client_secret_post"},
+		TokenEndpointAuth:  []string{"client_secret_basic", "client_secret_post", "private_key_jwt"},
+		AssertionAlgs:      []string{auth.AlgorithmEdDSA, auth.AlgorithmES256, auth.AlgorithmRS256},
 		Scopes:             []string{"catalog", "PRINCIPAL_ROLE:ALL"},
 		ResponseTypes:      []string{},
 		SubjectTypes:       []string{"public"},

@@ -39,6 +39,9 @@ func (st *state) callerState(p auth.Principal) *auth.CallerState {
 	if len(row.secret.Form) > 0 {
 		state.SecretMark = row.secret.Mark()
 	}
+	for _, k := range row.keys {
+		state.Keys = append(state.Keys, auth.LiveKey{ID: k.ID, EndsAt: k.EndsAt})
+	}
 	for r, end := range st.revoked {
 		if r.principal == p.ID && end.After(st.now) {
 			state.Revoked = append(state.Revoked, r.token)

@@ -171,6 +171,7 @@ func (a *app) wire(ctx context.Context, ring *auth.Ring) error {
 	keys.Algorithm, keys.RotateAfter, keys.Log = a.config.Tokens.Algorithm, a.config.Tokens.RotateAfter, a.log
 	a.tokens = auth.NewTokens(auth.TokensConfig{
 		Accounts: a.store, Keys: keys, Secrets: a.secrets, Rotation: a.store, Life: a.config.Tokens.TTL,
+		ClientKeys: a.store, Denials: func(ctx context.Context, d auth.LoginDenial) { a.service.RecordLoginDenial(ctx, d) },
 	})
 	providers, err := a.providers(ctx)
 	if err != nil {
@@ -216,7 +217,7 @@ func (a *app) providers(ctx context.Context) (map[string]vending.Provider, error
 // handler is the whole API.
 func (a *app) handler() (http.Handler, error) {
 	endpoints := append(
-		rest.Endpoints(rest.Config{Service: a.service, Tokens: rest.IssueTokens(a.tokens), Keys: a.tokens, PublicURL: a.config.PublicURL}),
+		rest.Endpoints(rest.Config{Service: a.service, Tokens: rest.IssueTokens(a.tokens, a.config.PublicURL), Keys: a.tokens, PublicURL: a.config.PublicURL}),
 		manage.Endpoints(manage.Config{Service: a.service, Maintenance: a.operations()})...)
 	endpoints = append(append(endpoints, manage.ReferenceEndpoints()...), api.RootEndpoint())
 	return api.NewServer(api.ServerConfig{Endpoints: endpoints, Authenticator: a.tokens, Log: a.log, Metrics: a.metrics,

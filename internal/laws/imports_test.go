@@ -15,7 +15,7 @@ var edges = map[string][]string{
 	"api/rest":   {"api", "catalog", "catalog/commit", "auth", "vending"},
 	"api/manage": {"api", "catalog", "auth", "authz", "vending", "maintenance", "openapi"},
 
-	"auth":           {"authz"},
+	"auth":           {"authz", "internal/lru"},
 	"auth/external":  {"auth"},
 	"authz":          {},
 	"catalog":        {"catalog/commit", "auth", "authz", "vending", "internal/crash", "internal/deflate", "internal/lru", "internal/spelling"},
