@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"regexp"
 	"slices"
 	"strings"
@@ -67,6 +68,39 @@ func TestEpoch_MovesWithEveryDecisiveRow(t *testing.T) {
 	}
 	if now := look(); now != epoch {
 		t.Errorf("reading moved the epoch from %d to %d", epoch, now)
+	}
+}
+
+// TestEpoch_MovesThoughAnOlderClusterCountedAlike: a restored dump brings the number of a transaction of its own cluster.
+// The one that has this number in the new cluster moves the epoch like any other.
+func TestEpoch_MovesThoughAnOlderClusterCountedAlike(t *testing.T) {
+	connection := connect(t, pgtest.Database(t))
+	tx, err := connection.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	var before, after int64
+	for _, step := range []struct {
+		statement string
+		into      *int64
+	}{
+		{"INSERT INTO access_epoch (value, changed_by) VALUES (7, pg_current_xact_id()) RETURNING value", &before},
+		{decisiveTables[0].insert + " RETURNING version", new(int64)},
+		{"SET CONSTRAINTS ALL IMMEDIATE", nil},
+		{"SELECT value FROM access_epoch", &after},
+	} {
+		if step.into == nil {
+			_, err = tx.Exec(t.Context(), step.statement)
+		} else {
+			err = tx.QueryRow(t.Context(), step.statement, pgx.NamedArgs{"id": uuid.New()}).Scan(step.into)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", step.statement, err)
+		}
+	}
+	if after <= before {
+		t.Errorf("the epoch was %d and is %d after a change", before, after)
 	}
 }
 
