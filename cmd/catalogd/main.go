@@ -46,6 +46,8 @@ var commands = []*command{
 	{name: "doctor", summary: "check everything the server depends on, each with a remedy", run: runDoctor},
 	{name: "warehouse", summary: "create, list, show, update and delete warehouses", verbs: warehouseVerbs},
 	{name: "principal", summary: "create, list, show and delete principals", verbs: principalVerbs},
+	{name: "token", summary: "personal access tokens: create, list, rotate, revoke", verbs: tokenVerbs},
+	{name: "network-policy", summary: "networks that requests may come from: show, set", verbs: networkVerbs},
 	{name: "signing-key", summary: "keys that tokens are signed with: list, rotate", verbs: signingKeyVerbs},
 	{name: "role", summary: "roles: create, list, show, delete, assign, revoke", verbs: roleVerbs},
 	{name: "grant", summary: "privileges of a warehouse's roles: create, list, delete; explain, who-can, reach", verbs: grantVerbs},
