@@ -17,7 +17,8 @@ func TestOpsHandler(t *testing.T) {
 	var unready error
 	registry := telemetry.NewRegistry()
 	telemetry.NewMetrics(registry).RequestBegan()
-	handler := OpsHandler(func(context.Context) error { return unready }, registry)
+	details := func() map[string]any { return map[string]any{"issuers": []string{"one is away"}} }
+	handler := OpsHandler(func(context.Context) error { return unready }, details, registry)
 	get := func(path string) (int, string) {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
@@ -26,8 +27,8 @@ func TestOpsHandler(t *testing.T) {
 	if code, _ := get("/healthz"); code != 200 {
 		t.Errorf("healthz: %d", code)
 	}
-	if code, _ := get("/readyz"); code != 200 {
-		t.Errorf("readyz: %d", code)
+	if code, body := get("/readyz"); code != 200 || !strings.Contains(body, "one is away") || !strings.Contains(body, `"status":"ready"`) {
+		t.Errorf("readyz: %d %s", code, body)
 	}
 	unready = fault.Wrap(fault.Busy, errors.New("dial tcp: password=x"), "Postgres does not answer")
 	code, body := get("/readyz")

@@ -34,6 +34,8 @@ type CallerState struct {
 	Personal  []LiveToken // those that had not ended when this was read
 	Keys      []LiveKey   // of its own, which obtain tokens by what they sign
 	Network   NetworkPolicy
+	// Identities are the identity providers' subjects that are this principal.
+	Identities []IdentityLink
 	// ServerNetwork is the policy for everybody.
 	ServerNetwork NetworkPolicy
 }
@@ -54,6 +56,9 @@ type LiveKey struct {
 	ID     string
 	EndsAt time.Time // zero: it is good until it is removed
 }
+
+// IdentityLink is a subject of an identity provider.
+type IdentityLink struct{ Issuer, Subject string }
 
 // NetworkPolicy says from where requests may come. The zero value lets everybody in.
 type NetworkPolicy struct {
@@ -88,6 +93,8 @@ func (s *CallerState) Admit(p Principal, now time.Time) error {
 			s.NotBefore.UTC().Format(time.RFC3339))
 	case p.TokenID != "" && slices.Contains(s.Revoked, p.TokenID):
 		return fault.New(fault.Unauthenticated, "the token was revoked; sign in again")
+	case p.Issuer != "" && !slices.Contains(s.Identities, IdentityLink{p.Issuer, p.Subject}):
+		return fault.New(fault.Unauthenticated, "the subject of this token is no longer linked to the principal")
 	}
 	if err := s.admitSecret(p, now); err != nil {
 		return err

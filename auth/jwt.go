@@ -37,6 +37,7 @@ type claims struct {
 	Secret   string `json:"sec,omitempty"` // fingerprint of the stored secret that obtained it
 	Personal string `json:"pat,omitempty"` // id of the personal access token that obtained it
 	Millis   int64  `json:"ims,omitempty"` // of IssuedAt, beyond its second: revocation is exact
+	origin
 
 	kid string // of the key that signed it
 }
@@ -66,6 +67,12 @@ func (t *Tokens) Authenticate(ctx context.Context, authorization string) (Princi
 	}
 	if isPersonal(token) {
 		return t.authenticatePersonal(ctx, token)
+	}
+	if p, ok := t.knownExternal(token); ok {
+		return p, nil
+	}
+	if t.isExternal(token) {
+		return t.authenticateExternal(ctx, token)
 	}
 	c, err := t.parse(ctx, token)
 	if err != nil {
@@ -147,7 +154,7 @@ func (c *claims) principal() (Principal, error) {
 	if c.IssuedAt != nil {
 		p.IssuedAt = c.IssuedAt.Add(time.Duration(c.Millis) * time.Millisecond)
 	}
-	return p, nil
+	return p, c.addTo(&p)
 }
 
 // issue signs a token of the session with the given roles active.
@@ -169,6 +176,7 @@ func (t *Tokens) issue(ctx context.Context, s session, roles RoleScope) (TokenAn
 			IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(expires), ID: uuid.NewString(),
 		},
 		Name: a.Name, ClientID: a.ClientID, Scope: roles.scope(), Secret: s.mark, Millis: issued.Sub(now).Milliseconds(),
+		origin: s.origin,
 	}
 	if s.personal != uuid.Nil {
 		c.Personal = s.personal.String()

@@ -24,6 +24,7 @@ const (
 	grantRefreshToken      = "refresh_token" // some clients send their access token as one
 	tokenTypeAccess        = "urn:ietf:params:oauth:token-type:access_token"
 	tokenTypeJWT           = "urn:ietf:params:oauth:token-type:jwt"
+	tokenTypeID            = "urn:ietf:params:oauth:token-type:id_token" // of subjects alone
 )
 
 // The error codes of RFC 6749, section 5.2, and RFC 8693, section 2.2.2.
@@ -33,6 +34,8 @@ const (
 	codeInvalidGrant     = "invalid_grant"
 	codeInvalidScope     = "invalid_scope"
 	codeUnsupportedGrant = "unsupported_grant_type"
+
+	codeUnauthorizedClient = "unauthorized_client"
 )
 
 // Limits of the token route; the request's size is the endpoint's.
@@ -123,6 +126,8 @@ type TokensConfig struct {
 	Denials  func(context.Context, LoginDenial)
 	Rotation RotationStore    // nil: what previous keys made stays as it is
 	Issuer   string           // "iss" of tokens; "" means catalogd. The same on all servers of one database.
+	Issuers  Issuers          // nil: tokens of identity providers are not good here
+	Identity IdentityStore    // nil: nobody acts for another, and there are no Issuers
 	Life     time.Duration    // of access tokens; 0 means TokenLifeDefault, more than TokenLifeMax is cut
 	Now      func() time.Time // nil: time.Now
 }
@@ -138,6 +143,9 @@ type Tokens struct {
 	now      func() time.Time
 	parser   *jwt.Parser
 	checked  checkedTokens
+	issuers  Issuers
+	identity IdentityStore
+	external checkedTokens
 
 	clientKeys ClientKeyStore
 	assertions *jwt.Parser
@@ -158,6 +166,7 @@ func NewTokens(c TokensConfig) *Tokens {
 	}
 	return &Tokens{
 		accounts: c.Accounts, keys: c.Keys, secrets: c.Secrets, rotation: c.Rotation, issuer: c.Issuer, life: min(c.Life, TokenLifeMax), now: c.Now,
+		issuers: c.Issuers, identity: c.Identity,
 		parser:     jwt.NewParser(jwt.WithValidMethods([]string{AlgorithmEdDSA, AlgorithmRS256}), jwt.WithoutClaimsValidation(), jwt.WithStrictDecoding()),
 		clientKeys: c.ClientKeys, throttle: newThrottle(), denials: c.Denials,
 		assertions: jwt.NewParser(jwt.WithValidMethods([]string{AlgorithmEdDSA, AlgorithmES256, AlgorithmRS256}),
@@ -211,12 +220,12 @@ func (t *Tokens) Issue(ctx context.Context, r TokenRequest) (TokenAnswer, error)
 		if err := checkExchange(r.Form); err != nil {
 			return TokenAnswer{}, err
 		}
-		return t.exchange(ctx, r, r.Form.Get("subject_token"))
+		return t.exchangeAny(ctx, r, r.Form.Get("subject_token"))
 	case grantRefreshToken:
 		if r.Form.Get("refresh_token") == "" {
 			return TokenAnswer{}, oauthError(codeInvalidRequest, "the form field refresh_token is missing")
 		}
-		return t.exchange(ctx, r, r.Form.Get("refresh_token"))
+		return t.exchangeAny(ctx, r, r.Form.Get("refresh_token"))
 	case "":
 		return TokenAnswer{}, oauthError(codeInvalidRequest, "the form field grant_type is missing")
 	default:
@@ -245,9 +254,9 @@ func checkExchange(form url.Values) error {
 	if form.Get("subject_token") == "" {
 		return oauthError(codeInvalidRequest, "the form field subject_token is missing")
 	}
-	for _, field := range []string{"subject_token_type", "requested_token_type"} {
-		switch kind := form.Get(field); kind {
-		case "", tokenTypeAccess, tokenTypeJWT:
+	for _, field := range []string{"subject_token_type", "actor_token_type", "requested_token_type"} {
+		switch kind := form.Get(field); {
+		case kind == "", kind == tokenTypeAccess, kind == tokenTypeJWT, kind == tokenTypeID && field == "subject_token_type":
 		default:
 			return oauthError(codeInvalidRequest, "%s %s is not supported; %s is", field, kind, tokenTypeAccess)
 		}
@@ -339,7 +348,7 @@ func (t *Tokens) bearer(ctx context.Context, r TokenRequest, subject shownToken)
 	}
 	account, err := t.accounts.FindAccountByID(ctx, shown.ID)
 	switch {
-	case fault.Is(err, fault.NotFound) || err == nil && account.Kind != Service:
+	case fault.Is(err, fault.NotFound) || err == nil && account.Kind == System:
 		return session{}, oauthError(codeInvalidClient, "the principal of the token no longer exists")
 	case err != nil:
 		return session{}, fmt.Errorf("find account of token: %w", err)

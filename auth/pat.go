@@ -107,6 +107,7 @@ type session struct {
 	personal uuid.UUID // the personal access token; uuid.Nil when it is the principal's own secret
 	within   RoleScope // no token of the session has more roles
 	until    time.Time // none ends later; zero: no such end
+	origin             // of a session that no secret of the principal began
 }
 
 // ofPersonal is the session of who shows a personal access token, or a token that one obtained.

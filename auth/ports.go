@@ -33,6 +33,8 @@ type Account struct {
 	Roles    []string
 	// State is what its tokens are judged by.
 	State *CallerState
+	// Brought are those of Roles that an identity provider's token gives.
+	Brought []string
 }
 
 // StoredKey is a signing key at rest: the private half is encrypted.

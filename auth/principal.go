@@ -38,7 +38,8 @@ type Principal struct {
 	// Address is where the request comes from, as the server sees it; the zero Addr where that is not known.
 	Address netip.Addr
 	// Issuer is the identity provider that vouched for the caller; "" when the server itself did.
-	Issuer string
+	Issuer  string
+	Subject string // whom the provider named
 	// Actor is who acts as this principal; nil when it acts itself.
 	Actor *Actor
 }

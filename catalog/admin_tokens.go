@@ -58,6 +58,9 @@ func (s *Service) tokensOf(ctx context.Context, c Caller, n need) (tokenOwner, e
 	if err != nil || state == nil {
 		return tokenOwner{PrincipalRecord: p}, err
 	}
+	if c.Principal.Actor != nil {
+		return tokenOwner{}, fault.New(fault.Forbidden, "%s acts for %s, and so changes none of its tokens", c.Principal.Actor.Name, p.Name)
+	}
 	owner := tokenOwner{PrincipalRecord: p, own: true, reach: tokenReach{roles: c.Principal.Roles}}
 	for _, t := range state.Personal {
 		if t.ID == c.Principal.PersonalToken {

@@ -83,6 +83,17 @@ CREATE TABLE events (
 );
 CREATE INDEX events_sequence ON events USING btree (sequence);
 
+CREATE TABLE federated_identities (
+    issuer text COLLATE "C" NOT NULL,
+    subject text COLLATE "C" NOT NULL,
+    principal_id uuid NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    CONSTRAINT federated_identities_pkey PRIMARY KEY (issuer, subject),
+    CONSTRAINT federated_identities_move_epoch TRIGGER DEFERRABLE INITIALLY DEFERRED,
+    CONSTRAINT federated_identities_principal_id_fkey FOREIGN KEY (principal_id) REFERENCES principals(id) ON DELETE CASCADE
+);
+CREATE INDEX federated_identities_principal ON federated_identities USING btree (principal_id);
+
 CREATE TABLE grants (
     role_id uuid NOT NULL,
     warehouse_id uuid,

@@ -13,7 +13,7 @@ import (
 
 const sqlFindAccount = `
 SELECT principals.id, principals.name, principals.client_id, principals.kind,
-       principal_secrets.algorithm, principal_secrets.secret, principal_secrets.rotation_required,
+       coalesce(principal_secrets.algorithm, ''), principal_secrets.secret, coalesce(principal_secrets.rotation_required, false),
        ARRAY (SELECT principal_roles.name
               FROM principal_role_members
               JOIN principal_roles ON principal_roles.id = principal_role_members.principal_role_id
@@ -21,17 +21,29 @@ SELECT principals.id, principals.name, principals.client_id, principals.kind,
               ORDER BY principal_roles.name) AS roles,
        ` + callerState + `principals.id) AS caller
 FROM principals
-JOIN principal_secrets ON principal_secrets.principal_id = principals.id
-WHERE principals.client_id = @client_id::text OR principals.id = @id::uuid`
+LEFT JOIN principal_secrets ON principal_secrets.principal_id = principals.id
+WHERE principals.client_id = @client_id::text AND principal_secrets.principal_id IS NOT NULL
+   OR principals.id = @id::uuid OR principals.name = @name::text
+   OR principals.id = (SELECT federated_identities.principal_id FROM federated_identities
+                       WHERE federated_identities.issuer = @issuer::text AND federated_identities.subject = @subject::text)`
+
+// accountArgs are the parameters of sqlFindAccount, with nothing to find it by.
+func accountArgs() pgx.NamedArgs {
+	return pgx.NamedArgs{"client_id": nil, "id": nil, "name": nil, "issuer": nil, "subject": nil}
+}
 
 // FindAccountByClientID gives the account that a client id belongs to: fault.NotFound.
 func (s *Store) FindAccountByClientID(ctx context.Context, clientID string) (auth.Account, error) {
-	return s.account(ctx, pgx.NamedArgs{"client_id": lookup(clientID), "id": nil})
+	args := accountArgs()
+	args["client_id"] = lookup(clientID)
+	return s.account(ctx, args)
 }
 
 // FindAccountByID gives a principal's account: fault.NotFound.
 func (s *Store) FindAccountByID(ctx context.Context, id uuid.UUID) (auth.Account, error) {
-	return s.account(ctx, pgx.NamedArgs{"client_id": nil, "id": id})
+	args := accountArgs()
+	args["id"] = id
+	return s.account(ctx, args)
 }
 
 func (s *Store) account(ctx context.Context, args pgx.NamedArgs) (auth.Account, error) {

@@ -31,6 +31,8 @@ const callerState = `(
                      FROM principal_keys WHERE principal_keys.principal_id = who.id),
             'Network', (SELECT json_build_object('Allowed', network_policies.allowed, 'Blocked', network_policies.blocked)
                         FROM network_policies WHERE network_policies.principal_id = who.id),
+            'Identities', (SELECT json_agg(json_build_object('Issuer', federated_identities.issuer, 'Subject', federated_identities.subject))
+                           FROM federated_identities WHERE federated_identities.principal_id = who.id),
             'ServerNetwork', (SELECT json_build_object('Allowed', network_policies.allowed, 'Blocked', network_policies.blocked)
                               FROM network_policies WHERE network_policies.principal_id IS NULL))
         FROM principals AS who
@@ -45,6 +47,7 @@ type callerRow struct {
 	Revoked                []string
 	Personal               []personalRow
 	Keys                   []auth.LiveKey
+	Identities             []auth.IdentityLink
 	Network, ServerNetwork auth.NetworkPolicy
 }
 
@@ -66,7 +69,7 @@ func decodeCaller(raw []byte) (*auth.CallerState, error) {
 		return nil, fmt.Errorf("decode what is known of the caller: %w", err)
 	}
 	state := &auth.CallerState{
-		NotBefore: row.NotBefore, Revoked: row.Revoked, Keys: row.Keys, Network: row.Network, ServerNetwork: row.ServerNetwork,
+		NotBefore: row.NotBefore, Revoked: row.Revoked, Keys: row.Keys, Identities: row.Identities, Network: row.Network, ServerNetwork: row.ServerNetwork,
 	}
 	if row.Secret != nil {
 		state.SecretMark = auth.StoredSecret{Algorithm: row.Algorithm, Form: row.Secret}.Mark()

@@ -24,6 +24,7 @@ var decisiveTables = []struct{ name, insert, column string }{
 	{"personal_tokens", `INSERT INTO personal_tokens (id, principal_id, name, secret, created_by, created_at, expires_at) VALUES (@id, @id, 't', '', 'p', now(), now())`, "secret"},
 	{"principal_keys", `INSERT INTO principal_keys (principal_id, kid, algorithm, public_key, created_at) VALUES (@id, 'k', 'a', '', now())`, "ends_at"},
 	{"network_policies", `INSERT INTO network_policies (principal_id, updated_at) VALUES (@id, now())`, "allowed"},
+	{"federated_identities", `INSERT INTO federated_identities (issuer, subject, principal_id, created_at) VALUES ('i', 's', @id, now())`, "subject"},
 	{"principal_roles", `INSERT INTO principal_roles (id, name, created_at, updated_at) VALUES (@id, 'r', now(), now())`, "name"},
 	{"principal_role_members", `INSERT INTO principal_role_members (principal_role_id, principal_id) VALUES (@id, @id)`, "principal_id"},
 	{"catalog_roles", `INSERT INTO catalog_roles (id, warehouse_id, name, created_at, updated_at) VALUES (@id, @id, 'c', now(), now())`, "name"},

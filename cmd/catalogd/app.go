@@ -17,6 +17,7 @@ import (
 	"catalogd/api/manage"
 	"catalogd/api/rest"
 	"catalogd/auth"
+	"catalogd/auth/external"
 	"catalogd/catalog"
 	"catalogd/internal/fault"
 	"catalogd/internal/iceio"
@@ -42,12 +43,15 @@ type app struct {
 	store   *store.Store
 	secrets *auth.Secrets
 	tokens  *auth.Tokens
-	service *catalog.Service
-	files   *iceio.Store
-	worker  *maintenance.Worker
-	metrics *telemetry.Metrics
-	gather  prometheus.Gatherer
-	uses    *usesWriter
+	issuers *external.Issuers
+	// withIssuers tells that their keys are being read: a worker does without.
+	withIssuers bool
+	service     *catalog.Service
+	files       *iceio.Store
+	worker      *maintenance.Worker
+	metrics     *telemetry.Metrics
+	gather      prometheus.Gatherer
+	uses        *usesWriter
 }
 
 // newApp opens the database and wires the parts, in the order in which they depend on each other. Nothing runs yet.
@@ -167,11 +171,19 @@ func (a *app) wire(ctx context.Context, ring *auth.Ring) error {
 	a.gather, a.metrics = registry, telemetry.NewMetrics(registry)
 	telemetry.CountRoundTrips(registry, a.store.RoundTrips)
 	a.secrets = auth.NewSecrets(ring)
+	issuers, err := a.config.issuers()
+	if err != nil {
+		return err
+	}
+	if a.issuers, err = external.New(external.Settings{Issuers: issuers, Log: a.log}); err != nil {
+		return err
+	}
 	keys := auth.NewKeys(a.store, ring, nil)
 	keys.Algorithm, keys.RotateAfter, keys.Log = a.config.Tokens.Algorithm, a.config.Tokens.RotateAfter, a.log
 	a.tokens = auth.NewTokens(auth.TokensConfig{
 		Accounts: a.store, Keys: keys, Secrets: a.secrets, Rotation: a.store, Life: a.config.Tokens.TTL,
 		ClientKeys: a.store, Denials: func(ctx context.Context, d auth.LoginDenial) { a.service.RecordLoginDenial(ctx, d) },
+		Issuers: a.issuers, Identity: a.store,
 	})
 	providers, err := a.providers(ctx)
 	if err != nil {
@@ -239,12 +251,35 @@ func (a *app) health(stopping func() bool) http.Handler {
 			return errStopping
 		}
 		return errors.Join(a.store.Ping(ctx), a.store.CheckSchema(ctx))
-	}, a.gather)
+	}, a.readyDetails, a.gather)
+}
+
+// readyDetails says how it stands with the identity providers, without which everybody else is served.
+func (a *app) readyDetails() map[string]any {
+	type issuer struct {
+		URL     string `json:"url"`
+		Ready   bool   `json:"ready"`
+		Problem string `json:"problem,omitempty"`
+	}
+	if !a.withIssuers {
+		return nil
+	}
+	issuers := []issuer{}
+	for _, s := range a.issuers.States() {
+		issuers = append(issuers, issuer{s.URL, s.Ready, s.Problem})
+	}
+	if len(issuers) == 0 {
+		return nil
+	}
+	return map[string]any{"issuers": issuers}
 }
 
 func (a *app) close() {
 	if a.uses != nil {
 		a.uses.close()
+	}
+	if a.issuers != nil {
+		a.issuers.Close()
 	}
 	if a.files != nil {
 		a.files.Close()

@@ -29,6 +29,7 @@ type Config struct {
 	Database    DatabaseConfig
 	Secrets     SecretsConfig
 	Tokens      TokensConfig
+	Identity    IdentityConfig
 	Maintenance MaintenanceConfig
 	Storage     StorageConfig
 	Cache       CacheConfig
@@ -59,6 +60,11 @@ type TokensConfig struct {
 	TTL         time.Duration
 	Algorithm   string        // of new signing keys: auth.AlgorithmEdDSA or auth.AlgorithmRS256
 	RotateAfter time.Duration // age at which a signing key is succeeded by itself; 0: never
+}
+
+// IdentityConfig is about who else may say who somebody is.
+type IdentityConfig struct {
+	Issuers []IssuerConfig
 }
 
 // CacheConfig bounds what is kept in memory.
@@ -168,6 +174,9 @@ func (c *Config) validate() error {
 	}
 	if c.Cache.Metadata < metadataCacheMin || c.Cache.Metadata > metadataCacheMax {
 		add("cache.metadata", formatBytes(c.Cache.Metadata)+" is outside 1MiB to 64GiB", "")
+	}
+	if _, err := c.issuers(); err != nil {
+		all = append(all, err)
 	}
 	if c.Log.Format != "json" && c.Log.Format != "text" {
 		add("log.format", fmt.Sprintf("%q is neither json nor text", c.Log.Format), "")

@@ -22,6 +22,9 @@ func TestSettings_PrecedenceHoldsForEveryKey(t *testing.T) {
 			return []string{"true", "false", "true"}
 		case s.key == "log.level":
 			return []string{"debug", "warn", "error"}
+		case s.document:
+			issuer := `[{"url":"https://%s","audiences":["a"]}]`
+			return []string{fmt.Sprintf(issuer, "one"), fmt.Sprintf(issuer, "two"), fmt.Sprintf(issuer, "three")}
 		case s.key == "log.format":
 			return []string{"json", "text", "json"}
 		case s.key == "maintenance.memory" || s.key == "cache.metadata":
@@ -85,7 +88,7 @@ func TestSettings_NamesAreDistinct(t *testing.T) {
 func TestConfig_PrintedFormIsReadBack(t *testing.T) {
 	first, err := loadConfig(inputs{environ: []string{
 		"CATALOGD_DATABASE_URL=file:/run/secrets/url", "CATALOGD_SECRETS_PREVIOUS_KEYS=file:/a,env:B", "CATALOGD_LOG_LEVEL=debug",
-		"CATALOGD_MAINTENANCE_MEMORY=1000000000", "CATALOGD_PUBLIC_URL=https://lake.example/", "CATALOGD_MAINTENANCE_SCRATCH=/tmp/a: b # c",
+		`CATALOGD_IDENTITY_ISSUERS=[{"url":"https://idp/realms/x","audiences":["a","b"],"name_prefix":"k: #1 ","create_principals":false}]`, "CATALOGD_MAINTENANCE_MEMORY=1000000000", "CATALOGD_PUBLIC_URL=https://lake.example/", "CATALOGD_MAINTENANCE_SCRATCH=/tmp/a: b # c",
 	}})
 	if err != nil {
 		t.Fatal(err)

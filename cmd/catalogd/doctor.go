@@ -127,6 +127,7 @@ func (d *doctor) run(ctx context.Context) {
 		d.report(finding{what: "configuration", result: text, note: true})
 	}
 	d.checkSecrets()
+	d.checkIssuers(ctx)
 	d.checkAddress("listen", d.config.Listen)
 	d.checkAddress("ops_listen", d.config.OpsListen)
 	d.checkScratch()

@@ -32,7 +32,7 @@ func startServers(t *testing.T, handler http.Handler, grace time.Duration) *serv
 			return errStopping
 		}
 		return nil
-	}, telemetry.NewRegistry())
+	}, nil, telemetry.NewRegistry())
 	s.start()
 	return s
 }

@@ -86,6 +86,8 @@ func (r *running) start() error {
 			return err
 		}
 	}
+	r.app.withIssuers = true
+	r.app.issuers.Start()
 	r.servers.start()
 	return nil
 }

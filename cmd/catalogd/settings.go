@@ -26,8 +26,10 @@ type setting struct {
 	list   bool
 	toggle bool // a flag without a value means true
 	number bool // shown without quotes
-	show   func(c *Config) string
-	set    func(c *Config, value string) error
+	// document: the value is a list of mappings, read and shown as such
+	document bool
+	show     func(c *Config) string
+	set      func(c *Config, value string) error
 }
 
 // settings is THE table of keys; order is the order of --print-config. Keys of one section stand together.
@@ -46,6 +48,7 @@ var settings = []setting{
 	seconds("tokens.ttl", "life of access tokens in seconds", func(c *Config) *time.Duration { return &c.Tokens.TTL }),
 	text("tokens.algorithm", "EdDSA or RS256: what new signing keys are for", func(c *Config) *string { return &c.Tokens.Algorithm }),
 	seconds("tokens.rotate_after", "age in seconds at which a signing key is succeeded by another by itself; 0: never", func(c *Config) *time.Duration { return &c.Tokens.RotateAfter }),
+	issuerList("identity.issuers", "identity providers whose tokens are good here", func(c *Config) *[]IssuerConfig { return &c.Identity.Issuers }),
 	toggle("maintenance.embedded", "serve runs a maintenance worker too", func(c *Config) *bool { return &c.Maintenance.Embedded }),
 	size("maintenance.memory", "memory of a compaction, for example 192MiB", func(c *Config) *int64 { return &c.Maintenance.Memory }),
 	text("maintenance.scratch", "folder of the worker's temporary files", func(c *Config) *string { return &c.Maintenance.Scratch }),
@@ -238,6 +241,12 @@ func (c *Config) readLeaf(key string, value *yaml.Node, source string) error {
 		return nil // `key:` with nothing behind it leaves the default
 	case value.Kind == yaml.ScalarNode:
 		return c.set(key, value.Value, source)
+	case value.Kind == yaml.SequenceNode && s.document:
+		text, err := yaml.Marshal(value)
+		if err != nil {
+			return &problem{Key: key + " (" + source + ")", Wrong: err.Error()}
+		}
+		return c.set(key, string(text), source)
 	case value.Kind == yaml.SequenceNode && s.list:
 		var items []string
 		if err := value.Decode(&items); err != nil {
@@ -292,7 +301,7 @@ func (c *Config) print(w io.Writer) {
 // printable gives the value as YAML.
 func (s setting) printable(c *Config) string {
 	value := s.show(c)
-	if s.toggle || s.number {
+	if s.toggle || s.number || s.document {
 		return value
 	}
 	if !s.secret {
