@@ -43,7 +43,7 @@ type Grant struct {
 	Privilege   Privilege
 	Kind        SecurableKind
 	SecurableID uuid.UUID
-	Role        string // the role it came through; for explanations
+	Role        string // the role it came through, "" for an owner; for explanations
 }
 
 // Decision is an answer and why.
@@ -60,6 +60,8 @@ type Decision struct {
 // decisions allow, and nobody asks those why.
 func (d Decision) Reason() string {
 	switch {
+	case d.Allowed && d.By.Role == "" && d.By.Privilege == Ownership:
+		return fmt.Sprintf("%s on %s is held by its owner or that of %s", d.Wanted, d.On, d.holder)
 	case d.Allowed:
 		return fmt.Sprintf("%s on %s is held through %s on %s (role %s)", d.Wanted, d.On, d.By.Privilege, d.holder, d.By.Role)
 	case d.asked == 0 || !Known(d.Wanted):

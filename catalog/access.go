@@ -40,6 +40,7 @@ func (s *Service) admit(c Caller, l Lookup, res Resolution) (Resolution, error) 
 	if res.Warehouse == nil {
 		return Resolution{}, fault.New(fault.NoSuchWarehouse, "Warehouse does not exist: %s", l.Warehouse)
 	}
+	res.Grants = append(res.Grants, res.owned(c.Principal)...)
 	return res, nil
 }
 

@@ -115,7 +115,8 @@ type GrantStore interface {
 }
 
 // HeldGrant is a grant that a principal holds, and by which of its roles: the principal has PrincipalRole, which has
-// CatalogRole, which holds the grant. The grant's Role is the last of the two.
+// CatalogRole, which holds the grant. The grant's Role is the last of the two. Both are "" for OWNERSHIP of what the
+// principal itself owns.
 type HeldGrant struct {
 	authz.Grant
 	PrincipalRole string
@@ -202,4 +203,5 @@ type AdminStore interface {
 	ClientKeyStore
 	TokenStore
 	NetworkStore
+	OwnerStore
 }

@@ -57,6 +57,7 @@ func (s *Service) createWarehouse(ctx context.Context, c Caller, d WarehouseDraf
 	f.Warehouse = f.Securable
 	w := Warehouse{
 		ID: f.Securable, Name: d.Name, Location: location, Properties: properties, Storage: storage, FoldsNames: folds,
+		OwnerID: c.owner(),
 		Version: 1, CreatedAt: f.At, UpdatedAt: f.At,
 	}
 	if err := s.Store.CreateWarehouse(ctx, w, f); err != nil {

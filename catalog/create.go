@@ -171,6 +171,7 @@ func (s *Service) stageTable(ctx context.Context, c Caller, res Resolution, st s
 // creation is the work of making a table or a view. Each call gives it a commit id of its own.
 func (s *Service) creation(c Caller, operation string, res Resolution, record TableRecord, d metadataText) pending {
 	w := *res.Warehouse
+	record.OwnerID = c.owner()
 	return pending{ident: record.Ident, document: d, change: PointerChange{
 		Record: record, WarehouseID: w.ID, Restores: restores(res), Fact: s.fact(c, operation, record.Ident.String(), w.ID, record.ID),
 	}}

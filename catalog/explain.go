@@ -49,6 +49,7 @@ func (s *Service) WhoAmI(ctx context.Context, c Caller) (Self, error) {
 	return self, nil
 }
 
+// isActive tells whether what comes through a role counts; "" is no role but ownership, which a narrowed token leaves out.
 func isActive(scope auth.RoleScope, role string) bool {
 	return scope.All || slices.Contains(scope.Names, role)
 }
@@ -316,6 +317,9 @@ func orNone(n *NamespaceRecord) []NamespaceRecord {
 
 // String is one sentence: "principal role analysts has the role reader of warehouse lake, which holds TABLE_READ_DATA on …".
 func (w Why) String() string {
+	if w.Grant.PrincipalRole == "" {
+		return fmt.Sprintf("it owns %s", w.On)
+	}
 	if w.Grant.CatalogRole == "" {
 		return fmt.Sprintf("principal role %s holds %s on %s", w.Grant.PrincipalRole, w.Grant.Privilege, w.On)
 	}
@@ -337,6 +341,10 @@ func lackText(lacks []Lack) string {
 func rolesText(roles map[string]bool) string {
 	names := make([]string, 0, len(roles))
 	for name := range roles {
+		if name == "" {
+			names = append(names, "what the principal owns") // PRINCIPAL_ROLE:ALL counts it
+			continue
+		}
 		names = append(names, "PRINCIPAL_ROLE:"+name)
 	}
 	slices.Sort(names)

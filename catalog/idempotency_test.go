@@ -243,6 +243,15 @@ func TestIdempotency_ReplaysDiscloseNothing(t *testing.T) {
 		t.Fatalf("the replay: %v", err)
 	}
 	b.files.RemoveMetadata(ctx, vending.FilePlace{Path: first.MetadataLocation})
+	// It was the maker's own till then.
+	res, err := b.store.Resolve(ctx, catalog.Lookup{Principal: system.Principal, Warehouse: "w", Namespace: catalog.Namespace{"a"}, Table: "t"})
+	if err != nil || res.Table.OwnerID != maker.Principal.ID {
+		t.Fatalf("%+v %v", res.Table, err)
+	}
+	on := authz.Securable{Kind: authz.Table, ID: res.Table.ID}
+	if err := b.store.SetOwner(ctx, catalog.OwnerChange{On: on, Fact: catalog.Fact{ID: uuid.New()}}); err != nil {
+		t.Fatal(err)
+	}
 	if again, err := b.start().CreateTable(ctx, maker, request); !fault.Is(err, fault.Forbidden) {
 		t.Errorf("the replay of what is gone: %v, %s", err, again.Metadata)
 	}

@@ -82,7 +82,7 @@ func (s *Service) createNamespace(
 		return nil, err
 	}
 	err = s.Store.CreateNamespace(ctx, NamespaceCreate{
-		Record: record, WarehouseID: res.Warehouse.ID, Location: record.Properties["location"],
+		Record: ownedBy(record, c), WarehouseID: res.Warehouse.ID, Location: record.Properties["location"],
 		Fact: remember(s.fact(c, "create-namespace", ns.String(), res.Warehouse.ID, record.ID), namespaceOutcome(record.ID)),
 	})
 	if err != nil {
@@ -103,6 +103,11 @@ func newNamespace(res Resolution, id uuid.UUID, ns Namespace, properties map[str
 	var err error
 	record.Properties["location"], err = res.acceptNamespaceLocation(record.Properties["location"])
 	return record, err
+}
+
+func ownedBy(record NamespaceRecord, c Caller) NamespaceRecord {
+	record.OwnerID = c.owner()
+	return record
 }
 
 // shownProperties are a namespace's properties with the location that it always has.

@@ -29,6 +29,7 @@ type Warehouse struct {
 	// FoldsNames tells that names of namespaces, tables and views are compared without regard to case (FoldName) and
 	// shown as they were made. It never changes.
 	FoldsNames bool
+	OwnerID    uuid.UUID // the principal that owns it; uuid.Nil: nobody does
 	Version    int64
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
@@ -39,6 +40,7 @@ type NamespaceRecord struct {
 	ID         uuid.UUID
 	Levels     Namespace
 	Properties map[string]string
+	OwnerID    uuid.UUID // as of a Warehouse
 	Version    int64
 }
 
@@ -52,6 +54,7 @@ type TableRecord struct {
 	Location         string    // no trailing slash
 	MetadataLocation string
 	FormatVersion    int
+	OwnerID          uuid.UUID // as of a Warehouse
 	Version          int64
 }
 

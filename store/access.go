@@ -47,6 +47,11 @@ SELECT acting.principal_role, acting.catalog_role, grants.privilege COLLATE "C",
 FROM acting
 JOIN grants ON grants.role_id = acting.role_id
 JOIN path ON path.id = grants.securable_id AND path.kind = grants.securable_kind
+UNION ALL
+SELECT '', '', 'OWNERSHIP', path.kind, path.id, path.depth
+FROM path
+JOIN ` + ownedThings + ` ON owned.id = path.id AND owned.kind = path.kind
+WHERE owned.owner_id = @subject::uuid
 ORDER BY depth, principal_role, catalog_role, privilege`
 
 // Holdings gives what a principal holds on the securables of a path, with all its roles.
@@ -122,12 +127,21 @@ WITH wished AS (
     JOIN catalog_roles ON catalog_roles.id = granted.role_id AND catalog_roles.warehouse_id = @warehouse::uuid
     JOIN catalog_role_members ON catalog_role_members.catalog_role_id = catalog_roles.id
     JOIN principal_roles ON principal_roles.id = catalog_role_members.principal_role_id
-), able AS (
-    SELECT principal_role_members.principal_id
+), held AS (
+    SELECT principal_role_members.principal_id, chains.wish, chains.depth, chains.principal_role, chains.catalog_role,
+           chains.privilege, chains.kind, chains.id
     FROM chains
     JOIN principal_role_members ON principal_role_members.principal_role_id = chains.principal_role_id
-    GROUP BY principal_role_members.principal_id
-    HAVING count(DISTINCT chains.wish) = @wishes::bigint
+    UNION ALL
+    SELECT owned.owner_id, wished.wish, wished.depth, '', '', wished.privilege COLLATE "C", wished.kind, wished.id
+    FROM wished
+    JOIN ` + ownedThings + ` ON owned.id = wished.id AND owned.kind = wished.kind
+    WHERE wished.privilege = 'OWNERSHIP'
+), able AS (
+    SELECT held.principal_id
+    FROM held
+    GROUP BY held.principal_id
+    HAVING count(DISTINCT held.wish) = @wishes::bigint
 ), page AS (
     SELECT principals.id, principals.name
     FROM able
@@ -141,10 +155,9 @@ FROM (
     SELECT name, depth, principal_role, catalog_role, privilege, kind, id,
            row_number() OVER (PARTITION BY name ORDER BY depth, principal_role, catalog_role, privilege) AS number
     FROM (
-        SELECT DISTINCT page.name, chains.depth, chains.principal_role, chains.catalog_role, chains.privilege, chains.kind, chains.id
+        SELECT DISTINCT page.name, held.depth, held.principal_role, held.catalog_role, held.privilege, held.kind, held.id
         FROM page
-        JOIN principal_role_members ON principal_role_members.principal_id = page.id
-        JOIN chains ON chains.principal_role_id = principal_role_members.principal_role_id
+        JOIN held ON held.principal_id = page.id
     ) AS ways
 ) AS numbered
 WHERE number <= @chains
@@ -215,6 +228,15 @@ WITH ` + heldRoles + `, ` + actingRoles + `, visible AS (
            OR warehouses.id = coalesce(@warehouse::uuid, warehouses.id)
               AND (held_roles.warehouse_id IS NULL OR held_roles.warehouse_id = warehouses.id)
               AND (@sees_all::boolean OR warehouses.id IN (SELECT visible.id FROM visible)))
+    UNION ALL
+    SELECT '', '', 'OWNERSHIP'::text COLLATE "C", owned.kind COLLATE "C", owned.id,
+           warehouses.name, coalesce(namespaces.levels, '{}'), coalesce(tables.name, '')
+    FROM ` + ownedThings + `
+    LEFT JOIN tables ON tables.id = owned.id AND tables.kind = owned.kind
+    LEFT JOIN namespaces ON namespaces.id = CASE WHEN owned.kind = 'namespace' THEN owned.id ELSE tables.namespace_id END
+    JOIN warehouses ON warehouses.id = CASE WHEN owned.kind = 'catalog' THEN owned.id ELSE namespaces.warehouse_id END
+    WHERE owned.owner_id = @subject::uuid AND warehouses.id = coalesce(@warehouse::uuid, warehouses.id)
+      AND (@sees_all::boolean OR warehouses.id IN (SELECT visible.id FROM visible))
 )
 SELECT warehouse, levels, name, kind, id,
        array_agg(principal_role ORDER BY principal_role, catalog_role, privilege) AS principal_roles,

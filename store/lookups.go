@@ -38,7 +38,7 @@ FROM access_epoch
 CROSS JOIN unnest((SELECT $1::uuid[]), (SELECT $2::text[])) WITH ORDINALITY AS wanted (namespace, name, n)
 LEFT JOIN LATERAL (
     SELECT tables.id, tables.namespace_id, tables.kind, tables.name, tables.table_uuid, tables.location,
-           tables.metadata_location, tables.format_version, tables.version
+           tables.metadata_location, tables.format_version, tables.version, tables.owner_id
     FROM tables
     WHERE tables.namespace_id = wanted.namespace AND coalesce(tables.name_key, tables.name) = wanted.name
     LIMIT 1
@@ -46,7 +46,7 @@ LEFT JOIN LATERAL (
 
 const foundColumns = `
 SELECT wanted.n, access_epoch.value,
-       t.id, t.namespace_id, t.kind, t.name, t.table_uuid, t.location, t.metadata_location, t.format_version, t.version`
+       t.id, t.namespace_id, t.kind, t.name, t.table_uuid, t.location, t.metadata_location, t.format_version, t.version, t.owner_id`
 
 // sqlFindTables is for members of whom nobody wants grants, which is nearly always.
 const sqlFindTables = foundColumns + `, NULL::json AS grants` + wantedTables
@@ -258,16 +258,16 @@ func (s *Store) findTables(ctx context.Context, wanted []tableWanted) ([]tableFo
 
 // foundRow is a row of sqlFindTables. Its types take NULL without an allocation for each column.
 type foundRow struct {
-	n, epoch                       int64
-	id, namespace, tableUUID       pgtype.UUID
-	kind, name, location, metadata pgtype.Text
-	format                         pgtype.Int4
-	version                        pgtype.Int8
-	grants                         []byte
+	n, epoch                        int64
+	id, namespace, tableUUID, owner pgtype.UUID
+	kind, name, location, metadata  pgtype.Text
+	format                          pgtype.Int4
+	version                         pgtype.Int8
+	grants                          []byte
 }
 
 func (r *foundRow) targets() []any {
-	return []any{&r.n, &r.epoch, &r.id, &r.namespace, &r.kind, &r.name, &r.tableUUID, &r.location, &r.metadata, &r.format, &r.version, &r.grants}
+	return []any{&r.n, &r.epoch, &r.id, &r.namespace, &r.kind, &r.name, &r.tableUUID, &r.location, &r.metadata, &r.format, &r.version, &r.owner, &r.grants}
 }
 
 // into puts the row where the answers of its statement are.
@@ -281,7 +281,7 @@ func (r *foundRow) into(found []tableFound) error {
 		f.record = &catalog.TableRecord{
 			ID: r.id.Bytes, Kind: catalog.Kind(r.kind.String), NamespaceID: r.namespace.Bytes, UUID: r.tableUUID.Bytes,
 			Ident: catalog.Identifier{Name: r.name.String}, Location: r.location.String, MetadataLocation: r.metadata.String,
-			FormatVersion: int(r.format.Int32), Version: r.version.Int64,
+			FormatVersion: int(r.format.Int32), Version: r.version.Int64, OwnerID: r.owner.Bytes, // uuid.Nil where it is NULL
 		}
 	}
 	if r.grants != nil {

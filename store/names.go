@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"catalogd/auth"
 	"catalogd/catalog"
 )
 
@@ -57,10 +58,10 @@ WITH ` + actingRoles + `
 ` + namesBegin + `
     SELECT tables.name FROM tables
     WHERE tables.namespace_id = @namespace AND (@kind::text = '' OR tables.kind = @kind::text) AND tables.name > @after
-      AND EXISTS (
+      AND (tables.owner_id = @owner::uuid OR EXISTS (
           SELECT 1 FROM grants JOIN acting ON acting.id = grants.role_id
           WHERE grants.securable_id = tables.id AND grants.securable_kind = tables.kind
-            AND grants.privilege = ANY (@privileges::text[]))
+            AND grants.privilege = ANY (@privileges::text[])))
     ORDER BY tables.name
     LIMIT @limit::bigint` + namesEnd
 
@@ -82,8 +83,16 @@ func namesQuery(w catalog.NamesWanted, behind string, limit int) (statement stri
 	}
 	return sqlListGranted, []any{pgx.NamedArgs{
 		"principal": caller["principal"], "all_roles": caller["all_roles"], "roles": caller["roles"], "brought_roles": caller["brought_roles"],
-		"namespace": w.In, "kind": string(w.Kind), "privileges": privileges, "after": behind, "limit": limit,
+		"namespace": w.In, "kind": string(w.Kind), "privileges": privileges, "owner": ownerArg(w.GrantedTo.Principal), "after": behind, "limit": limit,
 	}}
+}
+
+// ownerArg makes an argument of somebody as an owner: NULL where its token does not count what it owns.
+func ownerArg(p auth.Principal) any {
+	if p.Kind == auth.System || !p.Roles.All {
+		return nil
+	}
+	return nullable(p.ID)
 }
 
 // namePiece is one row: names, and the epoch of that moment, 0 where there is none.

@@ -21,9 +21,9 @@ WHERE warehouse_id = @warehouse AND coalesce(levels_key, levels) = (
 FOR KEY SHARE`
 
 const sqlInsertNamespace = `
-INSERT INTO namespaces (id, warehouse_id, parent_id, levels, levels_key, properties, version, created_at, updated_at)
+INSERT INTO namespaces (id, warehouse_id, parent_id, levels, levels_key, properties, version, created_at, updated_at, owner_id)
 VALUES (@id, @warehouse, @parent, @levels,
-        (SELECT @levels_key::text[] FROM warehouses WHERE id = @warehouse AND folds_names), @properties, 1, @at, @at)
+        (SELECT @levels_key::text[] FROM warehouses WHERE id = @warehouse AND folds_names), @properties, 1, @at, @at, @owner)
 ON CONFLICT DO NOTHING`
 
 // CreateNamespace makes a namespace below its parent, whose spelling it takes over.
@@ -49,6 +49,7 @@ func (s *Store) CreateNamespace(ctx context.Context, c catalog.NamespaceCreate) 
 		tag, err := tx.Exec(ctx, sqlInsertNamespace, pgx.NamedArgs{
 			"id": c.Record.ID, "warehouse": c.WarehouseID, "parent": parent, "levels": append(above, levels[len(levels)-1]),
 			"levels_key": foldAll(levels), "properties": properties, "at": c.Fact.At,
+			"owner": nullable(c.Record.OwnerID),
 		})
 		if err != nil {
 			return err

@@ -26,10 +26,10 @@ RETURNING id`
 // The warehouse comes from the namespace, so that a table can never be in two warehouses at once.
 const sqlInsertTable = `
 INSERT INTO tables (id, warehouse_id, namespace_id, kind, name, name_key, table_uuid, location, metadata_location, format_version,
-                    version, created_at, updated_at)
+                    version, created_at, updated_at, owner_id)
 VALUES (@id, @warehouse, @namespace, @kind, @name,
         (SELECT @name_key::text FROM warehouses WHERE id = @warehouse AND folds_names), @uuid, @location, @metadata, @format,
-        1, @at, @at)
+        1, @at, @at, @owner::uuid)
 ON CONFLICT DO NOTHING
 RETURNING id`
 
@@ -113,6 +113,7 @@ func queuePointer(batch *pgx.Batch, c catalog.PointerChange, moved *bool) error 
 		args["from"], args["from_name"] = nullable(c.From.NamespaceID), storable(c.From.Name)
 	} else {
 		args["namespace"], args["name"], args["name_key"] = r.NamespaceID, r.Ident.Name, fold(r.Ident.Name)
+		args["owner"] = nullable(r.OwnerID)
 	}
 	args["warehouse"] = c.WarehouseID
 	part.queue(batch, args).QueryRow(func(row pgx.Row) error {

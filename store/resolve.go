@@ -43,13 +43,13 @@ const actingRoles = activeRoles + `, acting AS (
 // one, which is in warehouses that fold names.
 const sqlResolve = `
 WITH w AS (
-    SELECT id, name, location, properties, storage, folds_names, version, created_at, updated_at
+    SELECT id, name, location, properties, storage, folds_names, version, created_at, updated_at, owner_id
     FROM warehouses
     WHERE name = @warehouse::text OR id = @warehouse_id::uuid
     ORDER BY name = @warehouse::text DESC
     LIMIT 1
 ), n AS (
-    SELECT namespaces.id, namespaces.levels, namespaces.properties, namespaces.version, depth
+    SELECT namespaces.id, namespaces.levels, namespaces.properties, namespaces.version, namespaces.owner_id, depth
     FROM w
     CROSS JOIN generate_series(1, cardinality(@levels::text[])) AS depth
     JOIN namespaces ON namespaces.warehouse_id = w.id
@@ -57,7 +57,7 @@ WITH w AS (
          = (CASE WHEN w.folds_names THEN @levels_key::text[] ELSE @levels::text[] END)[1:depth]
 ), t AS (
     SELECT tables.id, tables.namespace_id, tables.name, tables.kind, tables.table_uuid, tables.location,
-           tables.metadata_location, tables.format_version, tables.version
+           tables.metadata_location, tables.format_version, tables.version, tables.owner_id
     FROM w
     CROSS JOIN n
     JOIN tables ON tables.namespace_id = n.id
@@ -78,10 +78,11 @@ WITH w AS (
     UNION ALL SELECT t.kind, t.id FROM t
 )
 SELECT ` + callerState + `@principal::uuid) AS caller,
-       w.id, w.name, w.location, w.properties, w.storage, w.folds_names, w.version, w.created_at, w.updated_at,
-       (SELECT json_agg(json_build_object('ID', n.id, 'Levels', n.levels, 'Properties', n.properties, 'Version', n.version)
+       w.id, w.name, w.location, w.properties, w.storage, w.folds_names, w.version, w.created_at, w.updated_at, w.owner_id,
+       (SELECT json_agg(json_build_object('ID', n.id, 'Levels', n.levels, 'Properties', n.properties, 'Version', n.version,
+                                          'OwnerID', n.owner_id)
                         ORDER BY n.depth) FROM n) AS namespaces,
-       t.id, t.namespace_id, t.name, t.kind, t.table_uuid, t.location, t.metadata_location, t.format_version, t.version,
+       t.id, t.namespace_id, t.name, t.kind, t.table_uuid, t.location, t.metadata_location, t.format_version, t.version, t.owner_id,
        (SELECT json_agg(json_build_object('Privilege', grants.privilege, 'Kind', grants.securable_kind,
                                           'SecurableID', grants.securable_id, 'Role', acting.name))
         FROM acting
@@ -105,6 +106,7 @@ type resolved struct {
 	foldsNames           *bool
 	warehouseVersion     *int64
 	createdAt, updatedAt pgtype.Timestamptz
+	warehouseOwner       *uuid.UUID
 	namespaces           []byte
 	tableID, namespaceID *uuid.UUID
 	name, kind           *string
@@ -112,6 +114,7 @@ type resolved struct {
 	location, metadata   *string
 	formatVersion        *int
 	version              *int64
+	owner                *uuid.UUID
 	grants               []byte
 	epoch                *int64
 	tableRoles           []byte
@@ -140,9 +143,9 @@ func (s *Store) resolveWhole(ctx context.Context, l catalog.Lookup, key string) 
 		row = resolved{}
 		return q.QueryRow(ctx, sqlResolve, resolveArgs(l)).Scan(&row.caller,
 			&row.warehouseID, &row.warehouseName, &row.warehouseLocation, &row.properties, &row.storage, &row.foldsNames,
-			&row.warehouseVersion, &row.createdAt, &row.updatedAt, &row.namespaces,
+			&row.warehouseVersion, &row.createdAt, &row.updatedAt, &row.warehouseOwner, &row.namespaces,
 			&row.tableID, &row.namespaceID, &row.name, &row.kind, &row.tableUUID, &row.location, &row.metadata,
-			&row.formatVersion, &row.version, &row.grants, &row.epoch, &row.tableRoles)
+			&row.formatVersion, &row.version, &row.owner, &row.grants, &row.epoch, &row.tableRoles)
 	})
 	if err != nil {
 		return catalog.Resolution{}, err
@@ -163,6 +166,14 @@ func (s *Store) resolveWhole(ctx context.Context, l catalog.Lookup, key string) 
 	}
 	s.decisions.keep(key, read, 3*(len(row.caller)+len(row.properties)+len(row.storage)+len(row.namespaces)+len(row.grants)+len(row.tableRoles)))
 	return res, nil
+}
+
+// orNil gives uuid.Nil for NULL.
+func orNil(id *uuid.UUID) uuid.UUID {
+	if id == nil {
+		return uuid.Nil
+	}
+	return *id
 }
 
 func resolveArgs(l catalog.Lookup) pgx.NamedArgs {
@@ -199,7 +210,7 @@ func (r resolved) resolution(l catalog.Lookup) (catalog.Resolution, error) {
 	}
 	res.Warehouse = &catalog.Warehouse{
 		ID: *r.warehouseID, Name: *r.warehouseName, Location: *r.warehouseLocation,
-		FoldsNames: *r.foldsNames, Version: *r.warehouseVersion,
+		FoldsNames: *r.foldsNames, Version: *r.warehouseVersion, OwnerID: orNil(r.warehouseOwner),
 		CreatedAt: r.createdAt.Time.UTC(), UpdatedAt: r.updatedAt.Time.UTC(),
 	}
 	if err := decodeWarehouse(res.Warehouse, r.properties, r.storage); err != nil {
@@ -220,7 +231,7 @@ func (r resolved) resolution(l catalog.Lookup) (catalog.Resolution, error) {
 	found := &catalog.TableRecord{
 		ID: *r.tableID, Kind: catalog.Kind(*r.kind), NamespaceID: *r.namespaceID, UUID: *r.tableUUID,
 		Ident:    catalog.Identifier{Namespace: res.Namespace.Levels, Name: *r.name},
-		Location: *r.location, MetadataLocation: *r.metadata, FormatVersion: *r.formatVersion, Version: *r.version,
+		Location: *r.location, MetadataLocation: *r.metadata, FormatVersion: *r.formatVersion, Version: *r.version, OwnerID: orNil(r.owner),
 	}
 	if found.Kind == catalog.KindView {
 		res.View = found

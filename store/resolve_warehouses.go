@@ -16,6 +16,9 @@ WITH ` + actingRoles + `, named AS (
     (SELECT true AS granted, id, name, location, properties, storage, folds_names, version, created_at, updated_at
      FROM warehouses
      WHERE EXISTS (SELECT 1 FROM grants JOIN acting ON acting.id = grants.role_id WHERE grants.warehouse_id = warehouses.id)
+        OR owner_id = @owner::uuid
+        OR EXISTS (SELECT 1 FROM namespaces WHERE namespaces.owner_id = @owner::uuid AND namespaces.warehouse_id = warehouses.id)
+        OR EXISTS (SELECT 1 FROM tables WHERE tables.owner_id = @owner::uuid AND tables.warehouse_id = warehouses.id)
      ORDER BY name LIMIT 2)
     UNION ALL
     (SELECT false, id, name, location, properties, storage, folds_names, version, created_at, updated_at
@@ -40,6 +43,7 @@ func (s *Store) ResolveWarehouses(ctx context.Context, p auth.Principal) (catalo
 		found = catalog.NamedByNobody{}
 		rows, err := q.Query(ctx, sqlResolveWarehouses, pgx.NamedArgs{
 			"principal": args["principal"], "all_roles": args["all_roles"], "roles": args["roles"], "brought_roles": args["brought_roles"], "root": authz.RootID,
+			"owner": ownerArg(p),
 		})
 		if err != nil {
 			return err

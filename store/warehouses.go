@@ -15,8 +15,8 @@ import (
 )
 
 const sqlInsertWarehouse = `
-INSERT INTO warehouses (id, name, location, properties, storage, folds_names, version, created_at, updated_at)
-VALUES (@id, @name, @location, @properties, @storage, @folds_names, 1, @at, @at)
+INSERT INTO warehouses (id, name, location, properties, storage, folds_names, version, created_at, updated_at, owner_id)
+VALUES (@id, @name, @location, @properties, @storage, @folds_names, 1, @at, @at, @owner)
 ON CONFLICT (name) DO NOTHING`
 
 const sqlOwnedLocations = `SELECT DISTINCT location FROM locations WHERE location = ANY (@above::text[]) OR location >= @key AND location < @past LIMIT 1`
@@ -36,7 +36,7 @@ func (s *Store) CreateWarehouse(ctx context.Context, w catalog.Warehouse, f cata
 		}
 		tag, err := tx.Exec(ctx, sqlInsertWarehouse, pgx.NamedArgs{
 			"id": w.ID, "name": w.Name, "location": w.Location, "properties": properties, "storage": storage,
-			"folds_names": w.FoldsNames, "at": f.At,
+			"folds_names": w.FoldsNames, "at": f.At, "owner": nullable(w.OwnerID),
 		})
 		if err != nil {
 			return err

@@ -18,6 +18,8 @@ func (h *handlers) accessRows() []api.Endpoint {
 		row(http.MethodPost, "/can-i", "can-i", h.canI),
 		row(http.MethodGet, "/who-can", "who-can", h.whoCan),
 		row(http.MethodGet, principalRoute+"/reach", "list-reach", h.listReach),
+		row(http.MethodGet, catalogRoute+"/owner", "load-owner", h.loadOwner),
+		row(http.MethodPut, catalogRoute+"/owner", "set-owner", h.setOwner),
 	}
 }
 

@@ -20,10 +20,10 @@ func TestField_C153_DenyAll(t *testing.T) {
 		"create-warehouse": fileCatalog("new", "file:///new"), "create-principal": `{"principal":{"name":"x"}}`,
 		"create-principal-role": `{"principalRole":{"name":"x"}}`, "create-catalog-role": `{"catalogRole":{"name":"x"}}`,
 		"assign-principal-role": `{"principalRole":{"name":"service_admin"}}`, "assign-catalog-role": `{"catalogRole":{"name":"catalog_admin"}}`,
-		"create-personal-token": `{"name":"x"}`,
-		"add-grant":             `{"grant":{"type":"table","namespace":["a"],"tableName":"t","privilege":"TABLE_READ_DATA"}}`,
-		"revoke-grant":          `{"grant":{"type":"table","namespace":["a"],"tableName":"none","privilege":"TABLE_READ_DATA"}}`,
-		"set-maintenance":       `{"settings":{"enabled":"true"}}`, "run-maintenance": `{"job":"compaction"}`,
+		"create-personal-token": `{"name":"x"}`, "add-principal-key": `{"key":{}}`,
+		"add-grant":    `{"grant":{"type":"table","namespace":["a"],"tableName":"t","privilege":"TABLE_READ_DATA"}}`,
+		"revoke-grant": `{"grant":{"type":"table","namespace":["a"],"tableName":"none","privilege":"TABLE_READ_DATA"}}`,
+		"set-owner":    `{"owner":"etl"}`, "set-maintenance": `{"settings":{"enabled":"true"}}`, "run-maintenance": `{"job":"compaction"}`,
 		"can-i": `{"principal":"etl","questions":[{"privilege":"TABLE_READ_DATA","securable":{"catalog":"lake","namespace":["a"],"table":"t"}}]}`,
 	}
 	queries := map[string]string{"who-can": "?privilege=TABLE_READ_DATA&catalog=lake&namespace=a&table=t"}

@@ -73,6 +73,9 @@ func (st *state) heldOn(of catalog.Holder, warehouse uuid.UUID, path []authz.Sec
 		held.Roles = append(held.Roles, r.HeldRole)
 	}
 	for _, on := range path {
+		if st.owners()[bare(on)] == of.ID && on.Kind != authz.Root {
+			held.Grants = append(held.Grants, ownership(on))
+		}
 		held.Grants = append(held.Grants, st.grantsOn(on, roles)...)
 	}
 	return held
@@ -147,12 +150,24 @@ func (st *state) reach(q catalog.ReachQuery) []catalog.Reached {
 			at[authz.Securable{Kind: g.kind, ID: g.securable, Name: warehouse.String()}] = key
 		}
 	}
+	for on, owner := range st.owners() {
+		if owner != q.Of.ID {
+			continue
+		}
+		if key, warehouse, ok := st.placeOf(grantRow{kind: on.Kind, securable: on.ID}); ok && st.sees(q, warehouse) {
+			at[authz.Securable{Kind: on.Kind, ID: on.ID, Name: warehouse.String()}] = key
+		}
+	}
 	var found []catalog.Reached
 	for on, key := range at {
 		acting := slices.DeleteFunc(slices.Clone(roles), func(r heldRole) bool {
 			return r.warehouse != uuid.Nil && r.warehouse.String() != on.Name && key.Kind != authz.Root
 		})
-		if by := st.grantsOn(on, acting); len(by) > 0 && compareKeys(key, q.After) > 0 {
+		by := st.grantsOn(on, acting)
+		if st.owners()[bare(on)] == q.Of.ID {
+			by = append([]catalog.HeldGrant{ownership(on)}, by...)
+		}
+		if len(by) > 0 && compareKeys(key, q.After) > 0 {
 			found = append(found, catalog.Reached{Key: key, By: by})
 		}
 	}

@@ -76,6 +76,9 @@ func (st *state) names(w catalog.NamesWanted) []string {
 
 // grantedOn tells whether somebody has a right on a table or view by a grant on that very thing.
 func (st *state) grantedOn(t tableRow, to catalog.GrantedTo) bool {
+	if owns(to.Principal, t.OwnerID) {
+		return true
+	}
 	roles := st.withCatalogRoles(st.activeRoles(to.Principal), t.warehouse)
 	for row := range st.grants {
 		_, acts := roles[row.role]

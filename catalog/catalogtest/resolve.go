@@ -179,13 +179,23 @@ func (s *Store) ResolveWarehouses(ctx context.Context, p auth.Principal) (catalo
 			if len(found.All) < 2 {
 				found.All = append(found.All, w)
 			}
-			if len(found.Granted) < 2 && st.holdsAnyGrant(st.withCatalogRoles(roles, w.ID), w.ID) {
+			if len(found.Granted) < 2 && (st.holdsAnyGrant(st.withCatalogRoles(roles, w.ID), w.ID) || st.ownsIn(p, w.ID)) {
 				found.Granted = append(found.Granted, w)
 			}
 		}
 		return nil
 	})
 	return found, err
+}
+
+// ownsIn tells whether the principal owns the warehouse, or something in it.
+func (st *state) ownsIn(p auth.Principal, warehouse uuid.UUID) bool {
+	for on, owner := range st.owners() {
+		if _, at, ok := st.placeOf(grantRow{kind: on.Kind, securable: on.ID}); ok && at == warehouse && owns(p, owner) {
+			return true
+		}
+	}
+	return false
 }
 
 func (st *state) holdsAnyGrant(roles map[uuid.UUID]string, warehouse uuid.UUID) bool {

@@ -30,7 +30,7 @@ func run(t *testing.T, newStore func(t *testing.T) catalog.Store, folds bool) {
 		"Staged": stagedPromises, "Warehouses": warehousePromises, "Resolve": resolvePromises, "Races": racePromises,
 		"Names": namesPromises(folds), "Views": viewPromises, "Metadata": metadataPromises, "Outcomes": outcomePromises,
 		"Fresh": freshPromises, "Upkeep": upkeepPromises,
-		"Metrics": metricsPromises, "Access": accessPromises, "Keys": keyPromises, "Callers": callerPromises,
+		"Metrics": metricsPromises, "Access": accessPromises, "Keys": keyPromises, "Callers": callerPromises, "Owners": ownerPromises,
 	}
 	for group, promises := range groups {
 		t.Run(group, func(t *testing.T) {

@@ -72,7 +72,10 @@ type chain struct {
 
 // through is the roles, outermost first.
 func (h chain) through() string {
-	if h.CatalogRole == "" {
+	switch {
+	case h.PrincipalRole == "":
+		return "(owner)"
+	case h.CatalogRole == "":
 		return h.PrincipalRole
 	}
 	return h.PrincipalRole + " > " + h.CatalogRole
