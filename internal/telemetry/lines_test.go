@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +17,7 @@ import (
 
 func TestLines_WaitForOthersAndNotForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
+		var out written
 		lines := NewLines(&out)
 		log := NewLogger(lines, slog.LevelInfo, "json")
 		log.Info("one")
@@ -52,6 +53,32 @@ func TestLines_WaitForOthersAndNotForLong(t *testing.T) {
 		}
 		lines.Flush()
 	})
+}
+
+// written is what came out of Lines, which write on goroutines of their own.
+type written struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (w *written) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.Write(p)
+}
+
+func (w *written) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
+}
+
+func (w *written) Len() int { return len(w.String()) }
+
+func (w *written) Reset() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text.Reset()
 }
 
 // TestAppendLine_IsAsSlogSpellsIt holds our lines against slog's own, as JSON is read.
