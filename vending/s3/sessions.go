@@ -2,6 +2,8 @@ package s3
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -50,7 +52,7 @@ func (c *sessions) load(
 		if s, ok := c.find(key); ok {
 			return s, nil
 		}
-		s, err := assume(detached)
+		s, err := caught(detached, assume)
 		if err == nil {
 			c.keep(key, s)
 		}
@@ -65,6 +67,16 @@ func (c *sessions) load(
 		}
 		return copied(landed.Val.(session).credentials), nil
 	}
+}
+
+// caught makes a panic the call's error. No request's goroutine runs here, so the whole server would end with it.
+func caught(ctx context.Context, assume func(context.Context) (session, error)) (s session, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fault.Wrap(fault.Internal, fmt.Errorf("%v\n%s", cause, debug.Stack()), "defect in the server: asking the token service stumbled: %v", cause)
+		}
+	}()
+	return assume(ctx)
 }
 
 func (c *sessions) find(key string) (session, bool) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"catalogd/internal/fault"
 	"catalogd/vending"
 )
 
@@ -38,5 +39,21 @@ func TestSessions_StayBounded(t *testing.T) {
 		if !s.fresh(now) {
 			t.Errorf("the stale session %s stayed while others were dropped", key)
 		}
+	}
+}
+
+// A panic on the way to the token service is the error of those who wait for it, and the next one asks anew.
+func TestSessions_PanicIsAnError(t *testing.T) {
+	c := newSessions(1, time.Now)
+	_, err := c.load(t.Context(), "k", func(context.Context) (session, error) { panic("torn") })
+	if !fault.Is(err, fault.Internal) {
+		t.Errorf("got %v", err)
+	}
+	expires := time.Now().Add(time.Hour)
+	got, err := c.load(t.Context(), "k", func(context.Context) (session, error) {
+		return session{credentials: vending.Credentials{ExpiresAt: expires}, asked: time.Now()}, nil
+	})
+	if err != nil || !got.ExpiresAt.Equal(expires) {
+		t.Errorf("afterwards %v, %v", got.ExpiresAt, err)
 	}
 }
