@@ -16,6 +16,8 @@ func TestField_C153_DenyAll(t *testing.T) {
 	nobody := o.login(o.hire("nobody", "nobodies"), "")
 	narrowed := o.login(o.root, "") // root without its role
 	narrowed.token = o.login(o.hire("halfadmin", "service_admin", "clerks"), "PRINCIPAL_ROLE:clerks").token
+	gone := o.login(o.hire("gone", "service_admin"), "")
+	gone.want(204, post, "/principals/gone/revoke-tokens", "")
 	bodies := map[string]string{
 		"create-warehouse": fileCatalog("new", "file:///new"), "create-principal": `{"principal":{"name":"x"}}`,
 		"create-principal-role": `{"principalRole":{"name":"x"}}`, "create-catalog-role": `{"catalogRole":{"name":"x"}}`,
@@ -40,14 +42,21 @@ func TestField_C153_DenyAll(t *testing.T) {
 		path := strings.NewReplacer("/api/management/v1", "", "{catalog}", "lake", "{namespace}", "a", "{table}", "t",
 			"{principal}", "etl", "{role}", "engineers", "{catalogRole}", "catalog_admin").Replace(e.Pattern) + queries[e.Operation]
 		stranger := &person{o, ""}
+		ended := func(body string) { // whose token was revoked
+			if r := gone.call(e.Method, path, body); r.status != 401 || !strings.Contains(r.body, "revoked") {
+				t.Errorf("%s %s with a revoked token: %d %s", e.Method, path, r.status, r.body)
+			}
+		}
 		if e.Operation == "who-am-i" { // everybody who is signed in may know who he is
 			stranger.want(401, e.Method, path, "")
+			ended("")
 			continue
 		}
 		body := bodies[e.Operation]
 		if body == "" && e.Method == put {
 			body = `{"currentEntityVersion":1,"properties":{}}`
 		}
+		ended(body)
 		for _, p := range []*person{nobody, narrowed} {
 			asked++
 			if r := p.call(e.Method, path, body); r.status != 403 || r.at(t, "error", "type") != "ForbiddenException" {

@@ -153,6 +153,10 @@ func (c *call) connect(ctx context.Context, k *connection) (*admin, error) {
 	default:
 		credential = c.lookup("CATALOG_CREDENTIAL")
 	}
+	if strings.HasPrefix(credential, "catalogd_pat_") { // a credential without an id, which is a token already
+		a.token = credential
+		return a, nil
+	}
 	id, secret, found := strings.Cut(credential, ":")
 	switch {
 	case credential == "" && source == "CATALOG_CREDENTIAL":
