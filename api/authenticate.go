@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"catalogd/auth"
+	"catalogd/catalog"
 	"catalogd/internal/fault"
 )
 
@@ -15,7 +16,13 @@ type Authenticator interface {
 	Authenticate(ctx context.Context, authorization string) (auth.Principal, error)
 }
 
-// authenticate lets only signed-in callers through.
+// Auditor keeps attempts that came to no operation. subject and reason hold no secret.
+type Auditor interface {
+	RecordRefusal(ctx context.Context, c catalog.Caller, operation, subject, reason string)
+}
+
+// authenticate lets only signed-in callers through. Who shows something that proves nobody is kept in the audit; who
+// shows nothing has tried nothing.
 func authenticate(c ServerConfig, next HandlerFunc) HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		authorization, err := authorizationOf(r)
@@ -24,6 +31,9 @@ func authenticate(c ServerConfig, next HandlerFunc) HandlerFunc {
 		}
 		principal, err := c.Authenticator.Authenticate(r.Context(), authorization)
 		if err != nil {
+			if c.Audit != nil && fault.Is(err, fault.Unauthenticated) {
+				c.Audit.RecordRefusal(r.Context(), CallerOf(r), eventOf(r.Context()).operation, "", fault.Message(err))
+			}
 			return err
 		}
 		principal.Address = Address(r)

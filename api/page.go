@@ -75,6 +75,9 @@ func CutPage[T any](p Paging, items []T, nameOf func(T) string) (page []T, next 
 	return page, &token
 }
 
+// PageToken is the token of what comes behind an item, for lists that somebody goes on with later.
+func PageToken(after string) string { return encodePageToken(after) }
+
 func encodePageToken(after string) string {
 	content, err := json.Marshal(pageToken{Version: pageTokenVersion, After: after})
 	if err != nil { // a number and a string: cannot happen

@@ -55,7 +55,7 @@ func AnnotateFormat(r *http.Request, version int) { eventOf(r.Context()).format 
 // body, which the caller's key covers.
 func CallerOf(r *http.Request) catalog.Caller {
 	e := eventOf(r.Context())
-	return catalog.Caller{Principal: e.principal, RequestID: e.requestID, Client: e.origin.text, Key: e.keyOf()}
+	return catalog.Caller{Principal: e.principal, RequestID: e.requestID, Client: e.origin.text, UserAgent: cut(r.UserAgent()), Key: e.keyOf()}
 }
 
 // Address gives where a request comes from, as far as that is known: the zero Addr else.

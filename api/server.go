@@ -18,6 +18,7 @@ import (
 type ServerConfig struct {
 	Endpoints     []Endpoint
 	Authenticator Authenticator
+	Audit         Auditor // nil keeps nothing
 	Log           *slog.Logger
 	Metrics       *telemetry.Metrics
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For and Forwarded headers are believed; may be nil.

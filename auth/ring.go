@@ -159,3 +159,8 @@ func (k ringKey) sum(parts ...[]byte) []byte {
 	}
 	return h.Sum(nil)
 }
+
+// IsCurrent tells that the current key made a sealed value, not one before it.
+func (r *Ring) IsCurrent(blob []byte) bool {
+	return len(blob) >= sealPrefix && bytes.Equal(blob[1:1+ringIDBytes], r.keys[0].id)
+}

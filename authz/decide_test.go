@@ -93,6 +93,7 @@ var jobs = []struct {
 	{"create, replace, drop a view", []Privilege{ViewCreate, ViewWriteProperties, ViewDrop}, "one each; create on the namespace"},
 	{"create a namespace", []Privilege{NamespaceCreate}, "on the warehouse, or on the namespace above"},
 	{"do everything with tables and views but grant", []Privilege{CatalogManageContent}, "on the warehouse, or on a namespace"},
+	{"read the audit of a warehouse, and all its events", []Privilege{AuditRead}, "on the warehouse"},
 	{"grant", []Privilege{TableManageGrants, NamespaceManageGrants, CatalogManageAccess}, "for a table, a namespace, a whole warehouse"},
 }
 

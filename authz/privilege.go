@@ -5,6 +5,8 @@ import "slices"
 // The privileges, spelled as Apache Polaris spells them.
 const (
 	ServiceManageAccess Privilege = "SERVICE_MANAGE_ACCESS"
+	// AuditRead is ours: Polaris has no audit to read.
+	AuditRead Privilege = "AUDIT_READ"
 
 	CatalogManageAccess    Privilege = "CATALOG_MANAGE_ACCESS"
 	CatalogManageMetadata  Privilege = "CATALOG_MANAGE_METADATA"
@@ -196,6 +198,8 @@ type servedRow struct {
 
 var served = []servedRow{
 	{ServiceManageAccess, onRoot, nil, "administer the service: warehouses, principals and principal roles"},
+
+	{AuditRead, []SecurableKind{Root, Catalog}, with(byService, CatalogManageAccess), "read the audit and all events, of the service or of a warehouse"},
 
 	{CatalogManageAccess, onAny, nil, "administer the catalog roles and grants of a warehouse"},
 	{CatalogManageMetadata, onNamespace, byContent, "do everything with namespaces, tables and views but touch data"},

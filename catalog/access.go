@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -44,9 +43,6 @@ func (s *Service) admit(c Caller, l Lookup, res Resolution) (Resolution, error) 
 	return res, nil
 }
 
-// denialMax bounds the recording of a refusal.
-const denialMax = 5 * time.Second
-
 // need is one right that an operation wants.
 type need struct {
 	operation string
@@ -60,17 +56,29 @@ func (s *Service) require(ctx context.Context, c Caller, res Resolution, path []
 	if d.Allowed {
 		return nil
 	}
-	return s.refuse(ctx, c, n, d)
+	return s.refuse(ctx, c, res, n, d)
 }
 
-func (s *Service) refuse(ctx context.Context, c Caller, n need, d authz.Decision) error {
-	return s.refuseBecause(ctx, c, n, d.On, d.Reason())
+// refuse leaves an audit row of a decision that refuses, and gives the refusal.
+func (s *Service) refuse(ctx context.Context, c Caller, res Resolution, n need, d authz.Decision) error {
+	denial := Denial{Reason: d.Reason(), On: d.On, Privilege: n.wanted}
+	if res.Warehouse != nil {
+		denial.Warehouse = res.Warehouse.ID
+	}
+	return s.refuseAs(ctx, c, n, denial)
 }
 
+// refuseBecause is refuse for another reason than a decision; on is the zero value where no securable is to blame.
 func (s *Service) refuseBecause(ctx context.Context, c Caller, n need, on authz.Securable, reason string) error {
-	s.recordDenial(ctx, Denial{At: s.Now(), Caller: c, Operation: n.operation, Subject: n.subject, Reason: reason})
+	return s.refuseAs(ctx, c, n, Denial{On: on, Reason: reason})
+}
+
+// refuseAs leaves a denial that says why; who was refused what is filled in here.
+func (s *Service) refuseAs(ctx context.Context, c Caller, n need, denial Denial) error {
+	denial.At, denial.Caller, denial.Operation, denial.Subject = s.Now(), c, n.operation, n.subject
+	s.recordDenial(ctx, denial)
 	where := "on it or on what it lies in"
-	if on.Kind == authz.Root {
+	if denial.On.Kind == authz.Root {
 		where = "on the service"
 	}
 	return fault.New(fault.Forbidden, "Principal %q may not %s %s: %s is missing %s",
@@ -84,15 +92,6 @@ func (s *Service) RecordLoginDenial(ctx context.Context, d auth.LoginDenial) {
 		c.Client = d.Address.String()
 	}
 	s.recordDenial(ctx, Denial{At: d.At, Caller: c, Operation: "issue-token", Subject: d.Principal, Reason: d.Reason})
-}
-
-// recordDenial writes it even when who was refused leaves at once.
-func (s *Service) recordDenial(ctx context.Context, d Denial) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), denialMax)
-	defer cancel()
-	if err := s.Store.RecordDenial(ctx, d); err != nil {
-		s.Log.Error("a denial could not be recorded", "operation", d.Operation, "principal", d.Caller.Principal.Name, "cause", err)
-	}
 }
 
 // allowed is Decide for questions whose refusal is not an error.
@@ -125,7 +124,7 @@ func (s *Service) namespaceIn(ctx context.Context, c Caller, res Resolution, ns 
 	if allowed(res, res.Path(), n.wanted) || allowed(res, res.Path(), authz.NamespaceList) {
 		return fault.New(fault.NoSuchNamespace, "Namespace does not exist: %s", ns)
 	}
-	return s.refuse(ctx, c, n, authz.Decide(res.Grants, res.Path(), n.wanted))
+	return s.refuse(ctx, c, res, n, authz.Decide(res.Grants, res.Path(), n.wanted))
 }
 
 // resolveTable finds a table for an operation. A missing namespace is a missing table here: clients probe metadata
@@ -148,7 +147,7 @@ func (s *Service) resolveTable(ctx context.Context, c Caller, warehouse string, 
 	if res.Namespace == nil && len(id.Namespace) > 1 && s.seesTable(ctx, c, warehouse, id.Namespace) {
 		return res, missing
 	}
-	return res, s.refuse(ctx, c, n, authz.Decide(res.Grants, res.Path(), n.wanted))
+	return res, s.refuse(ctx, c, res, n, authz.Decide(res.Grants, res.Path(), n.wanted))
 }
 
 // resolveView finds a view for an operation. Engines ask for views by the names of tables and of nothing all day, also
@@ -173,7 +172,7 @@ func (s *Service) resolveView(ctx context.Context, c Caller, warehouse string, i
 	if sees || res.Namespace == nil && len(id.Namespace) > 1 && s.seesTable(ctx, c, warehouse, id.Namespace) {
 		return res, KindView.Missing(id)
 	}
-	return res, s.refuse(ctx, c, n, authz.Decide(res.Grants, path, n.wanted))
+	return res, s.refuse(ctx, c, res, n, authz.Decide(res.Grants, path, n.wanted))
 }
 
 // seesTable tells whether the levels name a table that the caller may load: then a probe for one of its metadata

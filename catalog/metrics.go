@@ -28,7 +28,7 @@ const (
 	// reportsPerTableMax is how many reports a table keeps, the newest. Sweeps come after every reportSweepEvery-th
 	// report of a server, so a table may have a few more meanwhile.
 	reportsPerTableMax = 1000
-	reportAgeMax       = 30 * 24 * time.Hour
+	reportAgeDefault   = 30 * 24 * time.Hour
 	reportSweepEvery   = 16
 	// reportSweepMax bounds what one sweep takes away, by number and by age each.
 	reportSweepMax = 500
@@ -99,7 +99,7 @@ func (s *Service) ReportMetrics(ctx context.Context, c Caller, warehouse string,
 // sweepReports takes old reports away. Nobody waits for it to succeed: the next one has more to do.
 func (s *Service) sweepReports(ctx context.Context, tableID uuid.UUID) {
 	err := s.Store.SweepReports(ctx, MetricsSweep{
-		TableID: tableID, Keep: reportsPerTableMax, Before: s.Now().Add(-reportAgeMax), Limit: reportSweepMax,
+		TableID: tableID, Keep: reportsPerTableMax, Before: s.Now().Add(-s.reportAge), Limit: reportSweepMax,
 	})
 	if err != nil {
 		s.Log.Warn("old metrics reports could not be taken away", "cause", err)

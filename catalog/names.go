@@ -43,7 +43,7 @@ func (s *Service) listKind(ctx context.Context, c Caller, kind Kind, in Lookup, 
 	}
 	switch {
 	case !sees:
-		return s.refuse(ctx, c, n, authz.Decide(res.Grants, res.Path(), n.wanted))
+		return s.refuse(ctx, c, res, n, authz.Decide(res.Grants, res.Path(), n.wanted))
 	case res.Namespace == nil:
 		return fault.New(fault.NoSuchNamespace, "Namespace does not exist: %s", in.Namespace)
 	}

@@ -25,6 +25,7 @@ type Store interface {
 	MetadataStore
 	MetricsStore
 	UpkeepStore
+	FeedStore
 }
 
 // Resolver answers what a request names and what the caller may do there.

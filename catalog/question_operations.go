@@ -78,6 +78,11 @@ var operationNeeds = map[string][]operationTarget{
 	"drop-warehouse":   on(authz.Catalog, authz.CatalogDrop),
 	"list-dropped":     on(authz.Catalog, authz.TableReadProperties),
 
+	"list-audit": slices.Concat(on(authz.Root, authz.AuditRead), on(authz.Catalog, authz.AuditRead)),
+	// Of a warehouse AUDIT_READ does as well, and shows changes of rights too.
+	"list-events": slices.Concat(on(authz.Root, authz.AuditRead), on(authz.Catalog, authz.TableReadProperties),
+		on(authz.Table, authz.TableReadProperties), on(authz.View, authz.ViewReadProperties)),
+
 	"list-principals":       on(authz.Root, authz.PrincipalList),
 	"create-principal":      on(authz.Root, authz.PrincipalCreate),
 	"load-principal":        on(authz.Root, authz.PrincipalReadProperties),

@@ -15,6 +15,7 @@ type Caller struct {
 	Principal auth.Principal
 	RequestID string
 	Client    string // network address
+	UserAgent string // as the client says, shortened; for the audit
 	// Key is set when the client may send this request again; the zero value when not.
 	Key RequestKey
 }
@@ -143,4 +144,8 @@ type Denial struct {
 	Operation string
 	Subject   string
 	Reason    string
+	Warehouse uuid.UUID       // uuid.Nil: none, or not known
+	On        authz.Securable // that the privilege was looked for on; the zero value: none was
+	Privilege authz.Privilege // that was missing; "": the refusal has another reason
+	Repeats   int64           // more than 0: the row stands for so many refusals that have none of their own
 }

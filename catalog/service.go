@@ -26,7 +26,10 @@ type Service struct {
 	registers *registers
 	// reports counts clients' reports: each so many sweep old ones away.
 	reports atomic.Int64
-	repeats *repeats
+	denials *denials
+	// reportAge is after how long a report is taken away.
+	reportAge time.Duration
+	repeats   *repeats
 	// parallelTables is how many tables of a transaction are worked on at a time.
 	parallelTables int
 	// transactionBytes is transactionBytesMax but for tests of what happens when it is passed.
@@ -61,6 +64,8 @@ type Config struct {
 	ParallelTables int
 	// MetadataCacheBytes bounds the cache of metadata documents; 0 means metadataCacheBytesMax.
 	MetadataCacheBytes int
+	// ReportAge is how long clients' metrics reports stay; 0 means reportAgeDefault.
+	ReportAge time.Duration
 }
 
 // New makes a Service.
@@ -77,10 +82,13 @@ func New(c Config) *Service {
 	if c.MetadataCacheBytes == 0 {
 		c.MetadataCacheBytes = metadataCacheBytesMax
 	}
+	if c.ReportAge == 0 {
+		c.ReportAge = reportAgeDefault
+	}
 	return &Service{
 		Store: c.Store, Admin: c.Admin, Metadata: c.Metadata, Providers: c.Providers, Secrets: c.Secrets, SigningKeyMaker: c.SigningKeyMaker,
 		Now: c.Now, Log: c.Log,
-		cache: newMetadataCache(c.MetadataCacheBytes), turns: newTurns(), registers: newRegisters(), repeats: newRepeats(),
-		transactionBytes: transactionBytesMax, parallelTables: c.ParallelTables,
+		cache: newMetadataCache(c.MetadataCacheBytes), turns: newTurns(), denials: newDenials(), registers: newRegisters(), repeats: newRepeats(),
+		transactionBytes: transactionBytesMax, parallelTables: c.ParallelTables, reportAge: c.ReportAge,
 	}
 }

@@ -9,6 +9,8 @@ import (
 const (
 	housekeepingEvery = time.Minute
 	outdatedPerRound  = 100
+	// sweepsMax bounds how often old records are removed in one round: each removes a bounded number.
+	sweepsMax = 50
 )
 
 // keepHouse removes what nobody needs any more, once in a while. What fails is tried again in the next round.
@@ -23,12 +25,26 @@ func (w *Worker) keepHouse(ctx context.Context) {
 	if !due {
 		return
 	}
+	w.sweepRecords(ctx)
 	for {
 		n, err := w.env.tables.RemoveOutdated(ctx, systemCaller("housekeeping"), outdatedPerRound)
 		if err != nil && ctx.Err() == nil {
 			w.log.WarnContext(ctx, "outdated metadata files could not be removed", "error", err)
 		}
 		if err != nil || n < outdatedPerRound {
+			return
+		}
+	}
+}
+
+// sweepRecords removes old records, a bounded number of them.
+func (w *Worker) sweepRecords(ctx context.Context) {
+	for range sweepsMax {
+		n, err := w.env.tables.SweepRecords(ctx, systemCaller("housekeeping"), w.config.Keep)
+		if err != nil && ctx.Err() == nil {
+			w.log.WarnContext(ctx, "old records could not be removed", "error", err)
+		}
+		if err != nil || n == 0 {
 			return
 		}
 	}

@@ -27,6 +27,8 @@ type Tables interface {
 	LoadDropped(ctx context.Context, c catalog.Caller, id uuid.UUID) (catalog.DroppedTable, *commit.Document, error)
 	// RemoveOutdated removes metadata files whose grace has passed, up to a limit, and tells how many it looked at.
 	RemoveOutdated(ctx context.Context, c catalog.Caller, limit int) (int, error)
+	// SweepRecords removes records that are older than is wanted, a bounded number, and tells how many.
+	SweepRecords(ctx context.Context, c catalog.Caller, k catalog.Keep) (int, error)
 }
 
 // Files reads and writes one table's files, with credentials narrowed to that table.
@@ -137,9 +139,9 @@ type JobReader interface {
 	FindJob(ctx context.Context, id uuid.UUID) (Job, error)
 	// ListJobs gives a table's jobs, newest first.
 	ListJobs(ctx context.Context, tableID uuid.UUID, limit int) ([]Job, error)
-	// ListWarehouseJobs gives the jobs in some states on a warehouse's tables, those that are dropped included, newest
-	// first.
-	ListWarehouseJobs(ctx context.Context, warehouseID uuid.UUID, states []State, limit int) ([]Job, error)
+	// ListWarehouseJobs gives a page of the jobs in some states on a warehouse's tables, those that are dropped included,
+	// newest first.
+	ListWarehouseJobs(ctx context.Context, warehouseID uuid.UUID, p JobsPage) ([]Job, error)
 	// FindTableRef gives a table's present name: fault.NotFound when it is gone.
 	FindTableRef(ctx context.Context, tableID uuid.UUID) (TableRef, error)
 }

@@ -3,6 +3,7 @@ package maintenance
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -73,17 +74,26 @@ func (o *Operations) RetryJob(ctx context.Context, c catalog.Caller, id uuid.UUI
 	})
 }
 
-// ListJobs gives the newest jobs on a warehouse's tables, in the given states or in any, to who may read the properties
-// of all its tables.
-func (o *Operations) ListJobs(ctx context.Context, c catalog.Caller, warehouse string, states []State) ([]Job, error) {
+// JobsPage asks for jobs of a warehouse in some states, the newest first.
+type JobsPage struct {
+	States []State // none: all
+	// CreatedAt and ID are those of the last job of the page before; the zero values for the first page.
+	CreatedAt time.Time
+	ID        uuid.UUID
+	Limit     int
+}
+
+// ListJobs gives jobs on a warehouse's tables to who may read the properties of all its tables.
+func (o *Operations) ListJobs(ctx context.Context, c catalog.Caller, warehouse string, p JobsPage) ([]Job, error) {
 	w, err := o.Tables.AuthorizePlace(ctx, c, warehouse, nil, authz.TableReadProperties)
 	if err != nil {
 		return nil, err
 	}
-	if len(states) == 0 {
-		states = States()
+	if len(p.States) == 0 {
+		p.States = States()
 	}
-	return o.Store.ListWarehouseJobs(ctx, w.ID, states, warehouseJobsMax)
+	p.Limit = min(p.Limit, warehouseJobsMax+1)
+	return o.Store.ListWarehouseJobs(ctx, w.ID, p)
 }
 
 // WhyNotRetried is the refusal of a retry, by how the job stands.

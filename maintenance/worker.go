@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"catalogd/catalog"
 	"catalogd/internal/fault"
 	"catalogd/maintenance/layout"
 )
@@ -44,6 +45,8 @@ type Config struct {
 	// Now is the clock of snapshots and of waiting; nil: time.Now. Leases go by the database's clock.
 	Now func() time.Time
 	Log *slog.Logger // nil: slog.Default()
+	// Keep is how long records stay that nobody needs any more; the zero value keeps all.
+	Keep catalog.Keep
 }
 
 // Limits of a worker.

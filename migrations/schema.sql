@@ -20,9 +20,19 @@ CREATE TABLE audit (
     subject text NOT NULL,
     allowed boolean NOT NULL,
     reason text NOT NULL DEFAULT ''::text,
+    warehouse_id uuid,
+    securable_id uuid,
+    securable text NOT NULL DEFAULT ''::text,
+    privilege text NOT NULL DEFAULT ''::text,
+    user_agent text NOT NULL DEFAULT ''::text,
+    actor text NOT NULL DEFAULT ''::text,
+    credential text NOT NULL DEFAULT ''::text,
+    repeats bigint NOT NULL DEFAULT 0,
+    position bigint,
     CONSTRAINT audit_pkey PRIMARY KEY (id)
 );
 CREATE INDEX audit_at ON audit USING btree (at);
+CREATE INDEX audit_position ON audit USING btree ("position", id);
 
 CREATE TABLE catalog_role_members (
     catalog_role_id uuid NOT NULL,
@@ -79,8 +89,11 @@ CREATE TABLE events (
     securable_id uuid,
     subject text NOT NULL DEFAULT ''::text,
     details jsonb NOT NULL DEFAULT '{}'::jsonb,
+    principal text NOT NULL DEFAULT ''::text,
+    position bigint,
     CONSTRAINT events_pkey PRIMARY KEY (id)
 );
+CREATE INDEX events_position ON events USING btree ("position", sequence);
 CREATE INDEX events_sequence ON events USING btree (sequence);
 
 CREATE TABLE federated_identities (
@@ -93,6 +106,13 @@ CREATE TABLE federated_identities (
     CONSTRAINT federated_identities_principal_id_fkey FOREIGN KEY (principal_id) REFERENCES principals(id) ON DELETE CASCADE
 );
 CREATE INDEX federated_identities_principal ON federated_identities USING btree (principal_id);
+
+CREATE TABLE feeds (
+    name text NOT NULL,
+    last bigint NOT NULL DEFAULT 0,
+    removed bigint NOT NULL DEFAULT 0,
+    CONSTRAINT feeds_pkey PRIMARY KEY (name)
+);
 
 CREATE TABLE grants (
     role_id uuid NOT NULL,
@@ -150,11 +170,14 @@ CREATE TABLE jobs (
     started_at timestamp with time zone,
     finished_at timestamp with time zone,
     dropped_from text[],
+    warehouse_id uuid,
     CONSTRAINT jobs_pkey PRIMARY KEY (id)
 );
 CREATE INDEX jobs_claim ON jobs USING btree (not_before) WHERE (state = ANY (ARRAY['queued'::text, 'running'::text]));
+CREATE INDEX jobs_finished ON jobs USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 CREATE UNIQUE INDEX jobs_open ON jobs USING btree (table_id, kind) WHERE (state = ANY (ARRAY['queued'::text, 'running'::text]));
 CREATE INDEX jobs_table ON jobs USING btree (table_id, created_at DESC);
+CREATE INDEX jobs_warehouse ON jobs USING btree (warehouse_id, created_at DESC, id);
 
 CREATE TABLE locations (
     location text COLLATE "C" NOT NULL,
@@ -425,3 +448,38 @@ CREATE TABLE warehouses (
     CONSTRAINT warehouses_name_key UNIQUE (name)
 );
 CREATE INDEX warehouses_owner ON warehouses USING btree (owner_id) WHERE (owner_id IS NOT NULL);
+
+CREATE TABLE webhook_deliveries (
+    webhook_id uuid NOT NULL,
+    position bigint NOT NULL,
+    event_id uuid NOT NULL,
+    lane uuid NOT NULL,
+    state text NOT NULL,
+    attempts integer NOT NULL DEFAULT 0,
+    problem text NOT NULL DEFAULT ''::text,
+    first_at timestamp with time zone NOT NULL,
+    not_before timestamp with time zone NOT NULL,
+    CONSTRAINT webhook_deliveries_pkey PRIMARY KEY (webhook_id, "position"),
+    CONSTRAINT webhook_deliveries_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhooks(id) ON DELETE CASCADE
+);
+CREATE INDEX webhook_deliveries_lane ON webhook_deliveries USING btree (webhook_id, lane, "position") WHERE (state = 'waiting'::text);
+
+CREATE TABLE webhooks (
+    id uuid NOT NULL,
+    url text NOT NULL,
+    secret bytea NOT NULL,
+    warehouse_id uuid,
+    filter jsonb NOT NULL DEFAULT '{}'::jsonb,
+    enabled boolean NOT NULL DEFAULT true,
+    created_by text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    position bigint NOT NULL,
+    failures integer NOT NULL DEFAULT 0,
+    problem text NOT NULL DEFAULT ''::text,
+    delivered_at timestamp with time zone,
+    not_before timestamp with time zone NOT NULL,
+    epoch bigint NOT NULL DEFAULT 0,
+    lease_until timestamp with time zone,
+    CONSTRAINT webhooks_pkey PRIMARY KEY (id),
+    CONSTRAINT webhooks_warehouse_id_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE CASCADE
+);

@@ -79,8 +79,12 @@ func (s *Store) commitAlone(ctx context.Context, c catalog.PointerChange) error 
 		crash.Point("commit-in-transaction")
 		return sentOutcome(results.Close())
 	})
-	if err != nil || moved {
+	if err != nil {
 		return err
+	}
+	if moved {
+		s.tell([]catalog.Fact{c.Fact})
+		return nil
 	}
 	return s.read(ctx, func(q querier) error { return whyNotMoved(ctx, q, c) })
 }
@@ -153,6 +157,7 @@ func movePointers(ctx context.Context, tx pgx.Tx, changes []catalog.PointerChang
 		if !moved[i] {
 			return whyNotMoved(ctx, tx, c)
 		}
+		noteFact(tx, c.Fact)
 	}
 	crash.Point("commit-in-transaction")
 	return nil

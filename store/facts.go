@@ -8,18 +8,35 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"catalogd/auth"
 	"catalogd/catalog"
 )
 
 // The rows are selected, so that a statement can take them from what it changed.
 const sqlInsertEvent = `
-INSERT INTO events (id, at, operation, warehouse_id, securable_id, subject, details)
-SELECT @event::uuid, @at::timestamptz, @operation::text, @event_warehouse::uuid, @securable::uuid, @subject::text, @details::jsonb`
+INSERT INTO events (id, at, operation, warehouse_id, securable_id, subject, details, principal)
+SELECT @event::uuid, @at::timestamptz, @operation::text, @event_warehouse::uuid, @securable::uuid, @subject::text, @details::jsonb,
+       @principal::text`
 
 const sqlInsertAudit = `
-INSERT INTO audit (at, event_id, request_id, principal, token_id, client, operation, subject, allowed, reason)
-SELECT @at::timestamptz, @event::uuid, @request::text, @principal::text, @token::text, @client::text, @operation::text, @subject::text,
+INSERT INTO audit (at, event_id, request_id, principal, token_id, client, user_agent, actor, credential, operation, subject,
+                   warehouse_id, securable_id, allowed, reason)
+SELECT @at::timestamptz, @event::uuid, @request::text, @principal::text, @token::text, @client::text, @user_agent::text,
+       @actor::text, @credential::text, @operation::text, @subject::text, @event_warehouse::uuid, @securable::uuid,
        @allowed::boolean, @reason::text`
+
+const sqlInsertDenial = `
+INSERT INTO audit (at, request_id, principal, token_id, client, user_agent, actor, credential, operation, subject,
+                   warehouse_id, securable_id, securable, privilege, allowed, reason, repeats)
+VALUES (@at, @request, @principal, @token, @client, @user_agent, @actor, @credential, @operation, @subject,
+        @event_warehouse, @securable, @securable_name, @privilege, false, @reason, @repeats)`
+
+// Bounds of texts in the audit that callers choose.
+const (
+	auditSubjectBytesMax = 4 << 10
+	auditReasonBytesMax  = 4 << 10
+	auditLabelBytesMax   = 256 // of addresses, user agents, ids
+)
 
 // writeFact writes a mutation's event and audit row in the mutation's transaction.
 func writeFact(ctx context.Context, tx pgx.Tx, f catalog.Fact) error {
@@ -27,6 +44,7 @@ func writeFact(ctx context.Context, tx pgx.Tx, f catalog.Fact) error {
 	if err := queueFact(batch, f); err != nil {
 		return err
 	}
+	noteFact(tx, f)
 	return tx.SendBatch(ctx, batch).Close()
 }
 
@@ -52,28 +70,47 @@ func factArgs(f catalog.Fact) (pgx.NamedArgs, error) {
 	}
 	return auditArgs(f.Caller, pgx.NamedArgs{
 		"event": f.ID, "at": f.At, "operation": f.Operation, "event_warehouse": nullable(f.Warehouse),
-		"securable": nullable(f.Securable), "subject": storable(f.Subject), "details": string(details),
+		"securable": nullable(f.Securable), "subject": bounded(f.Subject, auditSubjectBytesMax), "details": string(details),
 		"allowed": true, "reason": "",
 	}), nil
 }
 
 // RecordDenial writes an audit row for a refused attempt.
 func (s *Store) RecordDenial(ctx context.Context, d catalog.Denial) error {
-	return s.InTx(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, sqlInsertAudit, auditArgs(d.Caller, pgx.NamedArgs{
-			"at": d.At, "event": nil, "operation": d.Operation, "subject": storable(d.Subject), "allowed": false,
-			"reason": storable(d.Reason),
+	onName := ""
+	if d.On.Kind != "" {
+		onName = d.On.String()
+	}
+	err := s.InTx(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, sqlInsertDenial, auditArgs(d.Caller, pgx.NamedArgs{
+			"at": d.At, "operation": d.Operation, "subject": bounded(d.Subject, auditSubjectBytesMax),
+			"reason": bounded(d.Reason, auditReasonBytesMax), "event_warehouse": nullable(d.Warehouse), "securable": nullable(d.On.ID),
+			"securable_name": bounded(onName, auditSubjectBytesMax), "privilege": string(d.Privilege), "repeats": d.Repeats,
 		}))
 		return err
 	})
+	if err == nil && s.audited != nil {
+		s.audited(deniedRow(d, onName))
+	}
+	return err
 }
 
 func auditArgs(c catalog.Caller, args pgx.NamedArgs) pgx.NamedArgs {
-	args["request"] = storable(c.RequestID)
+	args["request"] = bounded(c.RequestID, auditLabelBytesMax)
 	args["principal"] = storable(c.Principal.Name)
-	args["token"] = storable(c.Principal.TokenID)
-	args["client"] = storable(c.Client)
+	args["token"] = bounded(c.Principal.TokenID, auditLabelBytesMax)
+	args["client"] = bounded(c.Client, auditLabelBytesMax)
+	args["user_agent"] = bounded(c.UserAgent, auditLabelBytesMax)
+	args["actor"], args["credential"] = storable(c.Principal.ActorName()), credentialOf(c.Principal)
 	return args
+}
+
+// credentialOf names what a caller's token was obtained with, as far as that has a name: a personal access token's id.
+func credentialOf(p auth.Principal) string {
+	if p.PersonalToken == uuid.Nil {
+		return ""
+	}
+	return "personal-token " + p.PersonalToken.String()
 }
 
 // nullable makes NULL of the id that means none.

@@ -82,7 +82,8 @@ func findOpen(ctx context.Context, tx pgx.Tx, id uuid.UUID) (maintenance.Job, er
 
 const sqlListWarehouseJobs = `
 SELECT ` + jobColumns + ` FROM jobs
-WHERE jobs.state = ANY (@states::text[]) AND (
+WHERE jobs.warehouse_id = @warehouse AND jobs.state = ANY (@states::text[]) AND jobs.created_at <= @created_at::text::timestamptz
+    AND (jobs.created_at < @created_at::text::timestamptz OR jobs.id > @last::uuid) AND (
     EXISTS (SELECT FROM tables WHERE tables.id = jobs.table_id AND tables.warehouse_id = @warehouse)
     OR EXISTS (SELECT FROM dropped_tables WHERE dropped_tables.id = jobs.table_id AND dropped_tables.warehouse_id = @warehouse))
 ORDER BY jobs.created_at DESC, jobs.id
@@ -90,13 +91,15 @@ LIMIT @limit`
 
 // ListWarehouseJobs gives the jobs on a warehouse's tables.
 func (s *Store) ListWarehouseJobs(
-	ctx context.Context, warehouseID uuid.UUID, states []maintenance.State, limit int,
+	ctx context.Context, warehouseID uuid.UUID, p maintenance.JobsPage,
 ) ([]maintenance.Job, error) {
-	names := make([]string, len(states))
-	for i, state := range states {
+	names := make([]string, len(p.States))
+	for i, state := range p.States {
 		names[i] = string(state)
 	}
-	jobs, err := s.readJobs(ctx, sqlListWarehouseJobs, pgx.NamedArgs{"warehouse": warehouseID, "states": names, "limit": limit})
+	jobs, err := s.readJobs(ctx, sqlListWarehouseJobs, pgx.NamedArgs{
+		"warehouse": warehouseID, "states": names, "created_at": boundary(p.CreatedAt, "infinity"), "last": p.ID, "limit": p.Limit,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list the jobs of warehouse %s: %w", warehouseID, err)
 	}

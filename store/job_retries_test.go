@@ -150,7 +150,7 @@ func TestJobs_OfAWarehouse(t *testing.T) {
 	b.exec(`UPDATE jobs SET state = 'failed'`, nil)
 	mine, _ := b.enqueue(b.table, maintenance.OnDemand)
 	list := func(states ...maintenance.State) []maintenance.Job {
-		jobs, err := b.store.ListWarehouseJobs(t.Context(), b.warehouseOf(b.table), states, 10)
+		jobs, err := b.store.ListWarehouseJobs(t.Context(), b.warehouseOf(b.table), maintenance.JobsPage{States: states, Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,5 +164,41 @@ func TestJobs_OfAWarehouse(t *testing.T) {
 	}
 	if jobs := list(maintenance.Failed, maintenance.Queued); len(jobs) != 1 {
 		t.Errorf("failed or queued: %+v", jobs)
+	}
+}
+
+// Pages give each job once, those that were made at the same moment too.
+func TestJobs_OfAWarehousePageByPage(t *testing.T) {
+	b := newJobBench(t)
+	for i := range 7 {
+		b.enqueue(b.table, maintenance.OnDemand)
+		b.exec(`UPDATE jobs SET state = 'failed', created_at = date_trunc('hour', now()) - make_interval(mins => @minutes) WHERE state = 'queued'`,
+			pgx.NamedArgs{"minutes": i / 3})
+	}
+	seen := map[uuid.UUID]int{}
+	page := maintenance.JobsPage{States: maintenance.States(), Limit: 2}
+	for pages := 1; ; pages++ {
+		jobs, err := b.store.ListWarehouseJobs(t.Context(), b.warehouseOf(b.table), page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, j := range jobs {
+			seen[j.ID]++
+			page.CreatedAt, page.ID = j.CreatedAt, j.ID
+		}
+		if len(jobs) < page.Limit {
+			if pages != 4 {
+				t.Errorf("%d pages", pages)
+			}
+			break
+		}
+	}
+	for id, n := range seen {
+		if n != 1 {
+			t.Errorf("job %s came %d times", id, n)
+		}
+	}
+	if len(seen) != 7 {
+		t.Errorf("%d jobs came, want 7", len(seen))
 	}
 }

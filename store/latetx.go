@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"catalogd/catalog"
 	"catalogd/internal/fault"
 )
 
@@ -16,6 +17,14 @@ type lateTx struct {
 	conn  *pgxpool.Conn
 	begin []string // statements
 	begun bool
+	facts []catalog.Fact // written in it
+}
+
+// noteFact keeps a fact with its transaction, to be told when that is committed.
+func noteFact(tx pgx.Tx, f catalog.Fact) {
+	if t, ok := tx.(*lateTx); ok {
+		t.facts = append(t.facts, f)
+	}
 }
 
 var _ pgx.Tx = (*lateTx)(nil)

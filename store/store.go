@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"catalogd/catalog"
 	"catalogd/internal/fault"
 )
 
@@ -59,6 +60,9 @@ type Config struct {
 	URL string
 	// MaxConns bounds the pool; 0 means connectionsDefault.
 	MaxConns int
+	// Audited is told each row of the audit after its transaction has committed; a process that ends in between tells
+	// nobody. nil: nobody wants to know. It must not wait.
+	Audited func(catalog.AuditRow)
 	// SimpleProtocol is for transaction poolers: no prepared statements, no settings of a session.
 	SimpleProtocol bool
 }
@@ -72,6 +76,7 @@ type Store struct {
 	decisions *decisions
 	lookups   *lookups
 	trips     *roundTrips
+	audited   func(catalog.AuditRow)
 }
 
 // Open makes a pool. It does not connect: Ping and CheckSchema do. Close it when nothing uses it any more.
@@ -104,7 +109,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the pool of database connections: %w", err)
 	}
-	s := &Store{pool: pool, pooled: c.SimpleProtocol, decisions: newDecisions(), trips: trips}
+	s := &Store{pool: pool, pooled: c.SimpleProtocol, decisions: newDecisions(), trips: trips, audited: c.Audited}
 	s.lookups = newLookups(s.findTables)
 	return s, nil
 }
@@ -170,7 +175,21 @@ func (s *Store) runTx(ctx context.Context, fn func(tx pgx.Tx) error) (err error)
 		return err // nothing was sent yet, so the outcome is certain
 	}
 	committed = true
-	return commitOutcome(tx.Commit(ctx))
+	if err := commitOutcome(tx.Commit(ctx)); err != nil {
+		return err
+	}
+	s.tell(tx.facts)
+	return nil
+}
+
+// tell passes on the audit rows of facts that are committed.
+func (s *Store) tell(facts []catalog.Fact) {
+	if s.audited == nil {
+		return
+	}
+	for _, f := range facts {
+		s.audited(factRow(f))
+	}
 }
 
 // querier is what reads need: a pool or a transaction.

@@ -54,6 +54,14 @@ func storable(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }
 
+// bounded is storable text that is cut at so many bytes.
+func bounded(text string, bytes int) string {
+	if len(text) > bytes {
+		text = text[:bytes] + "..."
+	}
+	return storable(text)
+}
+
 // after makes the last name of a page safe to compare with. A stored name never holds U+0000, so whatever follows
 // one does not change which names come later.
 func after(name string) string {

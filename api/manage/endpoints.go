@@ -5,6 +5,7 @@ package manage
 
 import (
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"catalogd/api"
@@ -20,7 +21,10 @@ type Config struct {
 }
 
 // handlers has one method for each route.
-type handlers struct{ service *catalog.Service }
+type handlers struct {
+	service *catalog.Service
+	waiters atomic.Int32 // requests that wait for events
+}
 
 const (
 	manageV1          = api.ManagementBase + "/v1"
@@ -45,6 +49,7 @@ func Endpoints(c Config) []api.Endpoint {
 	rows = append(rows, h.metricsRows()...)
 	rows = append(rows, h.keyRows()...)
 	rows = append(rows, h.policyRows()...)
+	rows = append(rows, h.recordRows()...)
 	return append(rows, MaintenanceEndpoints(c.Maintenance)...)
 }
 

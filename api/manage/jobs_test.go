@@ -60,7 +60,7 @@ func TestJobs_AFailedPurgeIsBegunAgain(t *testing.T) {
 			t.Errorf("no %s in %s", part, r.body)
 		}
 	}
-	if r := clerk.want(200, get, "/catalogs/lake/maintenance/jobs?state=queued", ""); r.body != `{"jobs":[]}`+"\n" && r.body != `{"jobs":[]}` {
+	if r := clerk.want(200, get, "/catalogs/lake/maintenance/jobs?state=queued", ""); !strings.Contains(r.body, `"jobs":[]`) {
 		t.Errorf("queued: %s", r.body)
 	}
 	clerk.want(400, get, "/catalogs/lake/maintenance/jobs?state=lost", "")

@@ -206,32 +206,62 @@ func (h *maintenanceHandlers) oneJob(
 	return api.JSON(w, r, http.StatusOK, newJobAnswer(job))
 }
 
-// list answers a warehouse's newest jobs, those in the states that the query names, or all.
+// list answers a warehouse's jobs page by page, the newest first: those in the states that the query names, or all.
 func (h *maintenanceHandlers) list(w http.ResponseWriter, r *http.Request) error {
 	warehouse, err := api.Param(r, "catalog")
 	if err != nil {
 		return err
 	}
 	api.Annotate(r, warehouse, "")
-	var states []maintenance.State
-	for _, name := range r.URL.Query()["state"] {
+	query, err := api.Query(r)
+	if err != nil {
+		return err
+	}
+	var wanted maintenance.JobsPage
+	for _, name := range query["state"] {
 		state, err := maintenance.ParseState(name)
 		if err != nil {
 			return err
 		}
-		states = append(states, state)
+		wanted.States = append(wanted.States, state)
 	}
-	jobs, err := h.ops.ListJobs(r.Context(), api.CallerOf(r), warehouse, states)
+	paging, err := accessPaging(query)
 	if err != nil {
 		return err
 	}
+	if wanted.CreatedAt, wanted.ID, err = jobCursor(paging.After); err != nil {
+		return err
+	}
+	wanted.Limit = paging.Items + 1
+	jobs, err := h.ops.ListJobs(r.Context(), api.CallerOf(r), warehouse, wanted)
+	if err != nil {
+		return err
+	}
+	page, next := api.CutPage(paging, jobs, func(j maintenance.Job) string {
+		return j.CreatedAt.UTC().Format(time.RFC3339Nano) + " " + j.ID.String()
+	})
 	answer := struct {
 		Jobs []jobAnswer `json:"jobs"`
-	}{[]jobAnswer{}}
-	for _, j := range jobs {
+		Next *string     `json:"next-page-token"`
+	}{[]jobAnswer{}, next}
+	for _, j := range page {
 		answer.Jobs = append(answer.Jobs, newJobAnswer(j))
 	}
 	return api.JSON(w, r, http.StatusOK, answer)
+}
+
+// jobCursor reads the last job of the page before.
+func jobCursor(after string) (at time.Time, id uuid.UUID, err error) {
+	if after == "" {
+		return at, id, nil
+	}
+	when, which, _ := strings.Cut(after, " ")
+	at, wrongTime := time.Parse(time.RFC3339Nano, when)
+	id, wrongID := uuid.Parse(which)
+	if wrongTime != nil || wrongID != nil {
+		return at, id, fault.New(fault.BadRequest, "pageToken is not one of this list")
+	}
+	return at, id, nil
 }
 
 // maintainedTable reads the table that a maintenance path names.

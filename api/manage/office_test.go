@@ -103,7 +103,7 @@ func (o *office) serve() {
 	server, err := api.NewServer(api.ServerConfig{
 		Endpoints: append(rest.Endpoints(rest.Config{Service: o.service, Tokens: rest.IssueTokens(o.tokens, ""), Keys: o.tokens}),
 			manage.Endpoints(manage.Config{Service: o.service, Maintenance: &maintenance.Operations{Store: o.store, Tables: o.service, Now: time.Now}})...),
-		Metrics: telemetry.NewMetrics(prometheus.NewRegistry()), Authenticator: o.tokens, Log: log,
+		Metrics: telemetry.NewMetrics(prometheus.NewRegistry()), Authenticator: o.tokens, Audit: o.service, Log: log,
 	})
 	if err != nil {
 		o.t.Fatal(err)

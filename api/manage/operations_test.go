@@ -113,6 +113,12 @@ func (s *trial) compose() {
 	if s.e.Operation == "who-can" {
 		s.target += "?privilege=TABLE_LIST&catalog=lake&namespace=" + s.x + "&table=t"
 	}
+	switch s.e.Operation {
+	case "list-audit":
+		s.target += "?catalog=lake"
+	case "list-events":
+		s.target += "?catalog=lake&namespace=" + s.x + "&table=t"
+	}
 	s.body = strings.NewReplacer("NS", s.x, "X-", s.x+"-", "LOST", s.lost()).Replace(operationBodies[s.e.Operation])
 	if s.body == "" && s.e.Method == put {
 		s.body = `{"currentEntityVersion":1,"properties":{}}`

@@ -131,6 +131,7 @@ type state struct {
 	reports []catalog.MetricsReport
 	events  []Event
 	audits  []Audit
+	feeds   feeds
 
 	now time.Time // when the transaction began
 }
@@ -276,6 +277,9 @@ func (st *state) write(f catalog.Fact) error {
 	st.audit(Audit{
 		Event: f.ID, Principal: f.Caller.Principal.Name, Operation: f.Operation, Subject: f.Subject, Allowed: true,
 	})
+	if err := st.feeds.change(f); err != nil {
+		return err
+	}
 	return st.keepOf(f)
 }
 
@@ -310,6 +314,7 @@ func (s *Store) Audits() []Audit {
 func (s *Store) RecordDenial(ctx context.Context, d catalog.Denial) error {
 	return s.tx(ctx, "RecordDenial", func(st *state) error {
 		st.audit(Audit{Principal: d.Caller.Principal.Name, Operation: d.Operation, Subject: d.Subject, Reason: d.Reason})
+		st.feeds.denial(d)
 		return nil
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"net/http"
 	"net/url"
 	"time"
 
@@ -29,31 +28,30 @@ func maintenanceJobs(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	var answer json.RawMessage
-	target := joinPath([]string{"catalogs", s.warehouse, "maintenance", "jobs"}) + "?" + url.Values{"state": states}.Encode()
-	if err := s.call(ctx, http.MethodGet, target, nil, &answer); err != nil {
+	jobs := []json.RawMessage{}
+	path := []string{"catalogs", s.warehouse, "maintenance", "jobs"}
+	if err := pages(ctx, s.admin, path, url.Values{"state": states}, func(page jobsPage) { jobs = append(jobs, page.Jobs...) }); err != nil {
 		return err
 	}
-	return c.printJobs(s.output, answer)
+	return c.printJobs(s.output, jobs)
+}
+
+// jobsPage is a page of jobs, each as it came.
+type jobsPage struct {
+	Jobs []json.RawMessage `json:"jobs"`
 }
 
 // printJobs shows jobs, newest first.
-func (c *call) printJobs(output string, answer json.RawMessage) error {
+func (c *call) printJobs(output string, jobs []json.RawMessage) error {
 	if output == "json" {
-		var pretty any
-		if err := json.Unmarshal(answer, &pretty); err != nil {
-			return err
-		}
-		return printJSON(c.Out, pretty)
-	}
-	var shown struct {
-		Jobs []jobStatus `json:"jobs"`
-	}
-	if err := json.Unmarshal(answer, &shown); err != nil {
-		return fmt.Errorf("the answer is not what a catalogd sends: %w", err)
+		return printJSON(c.Out, jobsPage{jobs})
 	}
 	var rows [][]string
-	for _, j := range shown.Jobs {
+	for _, raw := range jobs {
+		var j jobStatus
+		if err := json.Unmarshal(raw, &j); err != nil {
+			return fmt.Errorf("the answer is not what a catalogd sends: %w", err)
+		}
 		ended := ""
 		if !j.Finished.IsZero() {
 			ended = j.Finished.UTC().Format(time.RFC3339)

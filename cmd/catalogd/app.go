@@ -116,7 +116,9 @@ func openStore(ctx context.Context, c Config, log *slog.Logger) (*store.Store, e
 	if err != nil {
 		return nil, err
 	}
-	s, err := store.Open(ctx, store.Config{URL: pooled, MaxConns: c.Database.MaxConns, SimpleProtocol: c.Database.Pooler})
+	s, err := store.Open(ctx, store.Config{
+		URL: pooled, MaxConns: c.Database.MaxConns, SimpleProtocol: c.Database.Pooler, Audited: auditLines(c.auditTo),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -192,11 +194,12 @@ func (a *app) wire(ctx context.Context, ring *auth.Ring) error {
 	a.files = iceio.New(iceio.Config{Providers: providers})
 	a.service = catalog.New(catalog.Config{
 		Store: a.store, Admin: a.store, Metadata: a.files, Providers: providers, Secrets: a.secrets, SigningKeyMaker: keys, Log: a.log,
-		MetadataCacheBytes: int(a.config.Cache.Metadata),
+		MetadataCacheBytes: int(a.config.Cache.Metadata), ReportAge: a.config.Retention.keep().Metrics,
 	})
 	a.worker = maintenance.New(maintenance.Config{
 		Store: a.store, Tables: a.service, OpenFiles: a.openFiles,
 		MemoryBytes: a.config.Maintenance.Memory, SpillDir: a.config.Maintenance.Scratch, Log: a.log,
+		Keep: a.config.Retention.keep(),
 	})
 	return nil
 }
@@ -232,7 +235,7 @@ func (a *app) handler() (http.Handler, error) {
 		rest.Endpoints(rest.Config{Service: a.service, Tokens: rest.IssueTokens(a.tokens, a.config.PublicURL), Keys: a.tokens, PublicURL: a.config.PublicURL}),
 		manage.Endpoints(manage.Config{Service: a.service, Maintenance: a.operations()})...)
 	endpoints = append(append(endpoints, manage.ReferenceEndpoints()...), api.RootEndpoint())
-	return api.NewServer(api.ServerConfig{Endpoints: endpoints, Authenticator: a.tokens, Log: a.log, Metrics: a.metrics,
+	return api.NewServer(api.ServerConfig{Endpoints: endpoints, Authenticator: a.tokens, Audit: a.service, Log: a.log, Metrics: a.metrics,
 		TrustedProxies: a.config.TrustedProxies, Used: a.uses.note})
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -34,7 +35,11 @@ type Config struct {
 	Storage     StorageConfig
 	Cache       CacheConfig
 	Log         LogConfig
+	Audit       AuditConfig
+	Retention   RetentionConfig
 	Shutdown    ShutdownConfig
+
+	auditTo io.Writer // where the lines of the audit go, when there are any
 
 	sources map[string]string // key -> where its value came from; a key that is missing has its default
 	unknown []unknownVariable // worth a warning
@@ -90,6 +95,16 @@ type LogConfig struct {
 	Format string // json or text
 }
 
+// AuditConfig is about the audit beside its table.
+type AuditConfig struct {
+	Log bool // a line on standard output for each row
+}
+
+// RetentionConfig says how many days records stay; 0 keeps them for ever.
+type RetentionConfig struct {
+	Audit, Events, Jobs, Metrics int
+}
+
 // ShutdownConfig is about the end of a server.
 type ShutdownConfig struct {
 	Delay time.Duration // how long a server is open after SIGTERM while readiness says no; a balancer learns of it meanwhile
@@ -109,6 +124,7 @@ const (
 	shutdownGraceMax   = 10 * time.Minute
 	shutdownDelayMax   = 10 * time.Minute
 	secretFileBytesMax = 64 << 10
+	retentionDaysMax   = 36500
 )
 
 // defaultConfig is the configuration of somebody who sets nothing.
@@ -121,6 +137,7 @@ func defaultConfig() Config {
 		Maintenance: MaintenanceConfig{Embedded: true, Memory: layout.MemoryBytesDefault},
 		Cache:       CacheConfig{Metadata: 64 << 20},
 		Log:         LogConfig{Level: slog.LevelInfo, Format: "json"},
+		Retention:   RetentionConfig{Audit: 400, Events: 30, Jobs: 90, Metrics: 30},
 		Shutdown:    ShutdownConfig{Grace: 30 * time.Second},
 		sources:     map[string]string{},
 	}
@@ -180,6 +197,13 @@ func (c *Config) validate() error {
 	}
 	if c.Log.Format != "json" && c.Log.Format != "text" {
 		add("log.format", fmt.Sprintf("%q is neither json nor text", c.Log.Format), "")
+	}
+	for key, days := range map[string]int{
+		"retention.audit": c.Retention.Audit, "retention.events": c.Retention.Events, "retention.jobs": c.Retention.Jobs, "retention.metrics": c.Retention.Metrics,
+	} {
+		if days < 0 || days > retentionDaysMax {
+			add(key, fmt.Sprintf("%d is outside 0 to %d days", days, retentionDaysMax), "")
+		}
 	}
 	if c.Shutdown.Delay < 0 || c.Shutdown.Delay > shutdownDelayMax {
 		add("shutdown.delay", fmt.Sprintf("outside 0 to %d seconds", int(shutdownDelayMax.Seconds())), "")

@@ -89,6 +89,7 @@ type dev struct {
 	began   time.Time
 
 	lines      *telemetry.Lines // the log
+	audited    func()           // writes the last lines of the audit
 	folder     *devFolder
 	postgres   *pgserver.Server
 	app        *app
@@ -116,6 +117,7 @@ func (d *dev) prepare(ctx context.Context) error {
 	d.config.Database.URL, d.config.Database.DirectURL = d.postgres.URL(), ""
 	d.lines = telemetry.NewLines(d.call.Err)
 	log := telemetry.NewLogger(d.lines, d.config.Log.Level, d.config.Log.Format)
+	d.audited = d.config.writeAudit(d.call.Out)
 	if d.app, err = newApp(ctx, d.config, log); err != nil {
 		return err
 	}
@@ -133,6 +135,7 @@ func (d *dev) end() {
 	}
 	if d.lines != nil {
 		d.lines.Flush()
+		d.audited()
 	}
 	if d.postgres != nil {
 		stop, cancel := context.WithTimeout(context.Background(), stopPatience)

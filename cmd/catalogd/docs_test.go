@@ -1,15 +1,18 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/google/uuid"
 
-	"catalogd/internal/pgserver/pgtest"
+	"catalogd/api/manage"
+	"catalogd/catalog"
 )
 
 // documents are the files whose commands and links people follow.
@@ -213,41 +216,24 @@ func TestDocs_RunbookHasEveryReason(t *testing.T) {
 	}
 }
 
-// TestDocs_QueriesOfTheAuditRun: what operations.md says to ask the audit is something that the schema answers, and each column is explained.
-func TestDocs_QueriesOfTheAuditRun(t *testing.T) {
+// TestDocs_TheAuditIsExplained: each field of a row is explained in operations.md.
+func TestDocs_TheAuditIsExplained(t *testing.T) {
 	_, section, _ := strings.Cut(documents(t)["../../docs/operations.md"], "\n## Audit\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	conn, err := pgx.Connect(t.Context(), pgtest.Database(t))
-	if err != nil {
+	line, err := manage.AuditLine(catalog.AuditRow{
+		EventID: uuid.New(), RequestID: "r", Principal: "p", Actor: "a", TokenID: "t", Credential: "c", Client: "c", UserAgent: "u", Operation: "o",
+		WarehouseID: uuid.New(), Warehouse: "w", SecurableID: uuid.New(), Subject: "s", Reason: "r", Privilege: "p", Securable: "s", Repeats: 1,
+	})
+	var fields map[string]any
+	if err = errors.Join(err, json.Unmarshal(line, &fields)); err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(t.Context())
-	ran := 0
-	for i, block := range strings.Split(section, "```") {
-		if i%2 == 0 {
-			continue
-		}
-		for statement := range strings.SplitSeq(strings.TrimPrefix(block, "sql\n"), ";") {
-			if strings.TrimSpace(statement) == "" {
-				continue
-			}
-			ran++
-			if _, err := conn.Exec(t.Context(), statement); err != nil {
-				t.Errorf("%v:\n%s", err, statement)
-			}
+	for name := range fields {
+		if !strings.Contains(section, "`"+name+"`") && name != "catalogId" {
+			t.Errorf("operations.md does not say what %s of the audit is", name)
 		}
 	}
-	if ran < 4 {
-		t.Errorf("only %d statements were found", ran)
-	}
-	rows, err := conn.Query(t.Context(), "TABLE catalogd.audit")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	for _, column := range rows.FieldDescriptions() {
-		if !strings.Contains(section, "`"+column.Name+"`") {
-			t.Errorf("operations.md does not say what %s of the audit is", column.Name)
-		}
+	if len(fields) < 19 {
+		t.Errorf("only %d fields were found", len(fields))
 	}
 }

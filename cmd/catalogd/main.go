@@ -53,5 +53,6 @@ var commands = []*command{
 	{name: "grant", summary: "privileges of a warehouse's roles: create, list, delete; explain, who-can, reach", verbs: grantVerbs},
 	{name: "whoami", summary: "who the server takes you for: principal, roles, token", run: runWhoami},
 	{name: "maintenance", summary: "run, set and show the maintenance of a table", verbs: maintenanceVerbs},
+	{name: "audit", summary: "who did what, and who was refused what: list, with --follow as it comes", verbs: auditVerbs},
 	{name: "version", summary: "version, commit and Go version", run: runVersion},
 }

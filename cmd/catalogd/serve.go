@@ -28,6 +28,7 @@ func runServe(ctx context.Context, c *call) error {
 	lines := telemetry.NewLines(c.Err)
 	defer lines.Flush()
 	log := telemetry.NewLogger(lines, config.Log.Level, config.Log.Format)
+	defer config.writeAudit(c.Out)()
 	if _, _, err := config.secretKeys(); err != nil {
 		return err // before the addresses are taken, so that the message is the same whatever else is wrong
 	}
@@ -71,6 +72,7 @@ type running struct {
 	withWorker bool
 
 	servers *servers
+	records *records
 }
 
 func (r *running) start() error {
@@ -88,6 +90,8 @@ func (r *running) start() error {
 	}
 	r.app.withIssuers = true
 	r.app.issuers.Start()
+	r.records = newRecords(r.app)
+	r.records.start()
 	r.servers.start()
 	return nil
 }
@@ -102,8 +106,10 @@ func (r *running) untilDone(ctx context.Context, gone <-chan struct{}) error {
 	if err == nil {
 		err = r.servers.linger(gone)
 	}
-	return errors.Join(err, r.servers.stop(), <-worker)
+	return errors.Join(err, r.servers.stop(), <-worker, r.records.stop())
 }
 
 // stop ends a server that did not get as far as waiting.
-func (r *running) stop() error { return errors.Join(r.servers.stop(), r.app.stopWorker()) }
+func (r *running) stop() error {
+	return errors.Join(r.servers.stop(), r.app.stopWorker(), r.records.stop())
+}

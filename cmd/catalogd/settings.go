@@ -56,6 +56,11 @@ var settings = []setting{
 	size("cache.metadata", "memory for tables' metadata, for example 64MiB", func(c *Config) *int64 { return &c.Cache.Metadata }),
 	level("log.level", "debug, info, warn or error", func(c *Config) *slog.Level { return &c.Log.Level }),
 	text("log.format", "json or text", func(c *Config) *string { return &c.Log.Format }),
+	toggle("audit.log", "write each row of the audit to standard output too, as a line of JSON", func(c *Config) *bool { return &c.Audit.Log }),
+	number("retention.audit", "days that rows of the audit stay; 0: for ever", func(c *Config) *int { return &c.Retention.Audit }),
+	number("retention.events", "days that events stay; 0: for ever", func(c *Config) *int { return &c.Retention.Events }),
+	number("retention.jobs", "days that finished jobs stay; 0: for ever", func(c *Config) *int { return &c.Retention.Jobs }),
+	number("retention.metrics", "days that clients' metrics reports stay; 0: as long as their number allows", func(c *Config) *int { return &c.Retention.Metrics }),
 	seconds("shutdown.delay", "seconds that serve stays open after SIGTERM while readiness says no", func(c *Config) *time.Duration { return &c.Shutdown.Delay }),
 	seconds("shutdown.grace", "seconds that requests and jobs may go on after SIGTERM", func(c *Config) *time.Duration { return &c.Shutdown.Grace }),
 }

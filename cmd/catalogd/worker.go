@@ -26,6 +26,7 @@ func runWorker(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+	defer config.writeAudit(c.Out)()
 	ops, err := listen("ops_listen", config.OpsListen)
 	if err != nil {
 		return err
