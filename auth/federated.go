@@ -108,7 +108,7 @@ func (t *Tokens) accountOf(ctx context.Context, i Identity) (Account, error) {
 	account, err := t.identity.FindIdentity(ctx, i.Issuer, i.Subject, i.Roles)
 	if fault.Is(err, fault.NotFound) {
 		if !i.Create {
-			return Account{}, fault.New(fault.Unauthenticated, "no principal belongs to subject %q of %s: an administrator can link one to it", i.Subject, i.Issuer)
+			return Account{}, fault.New(fault.Unauthenticated, "no principal belongs to subject %q of %s: and none is made for it (create_principals)", i.Subject, i.Issuer)
 		}
 		made := NewFederated{
 			ID: uuid.Must(uuid.NewV7()), Name: i.Name, ClientID: NewClientID(), Issuer: i.Issuer, Subject: i.Subject, At: t.now(),
@@ -116,7 +116,7 @@ func (t *Tokens) accountOf(ctx context.Context, i Identity) (Account, error) {
 		err = t.identity.CreateIdentity(ctx, made)
 		if fault.Is(err, fault.AlreadyExists) {
 			return Account{}, fault.Wrap(fault.Unauthenticated, err, "subject %q of %s is called %q, which is another principal's name: give the issuer a "+
-				"name_prefix, or have an administrator link that principal to the subject", i.Subject, i.Issuer, i.Name)
+				"name_prefix", i.Subject, i.Issuer, i.Name)
 		}
 		if err != nil {
 			return Account{}, fmt.Errorf("make a principal for subject %s of %s: %w", i.Subject, i.Issuer, err)

@@ -117,7 +117,7 @@ func TestFederated_NamesAreNotTakenOver(t *testing.T) {
 func TestFederated_NobodyIsMadeWhereThatIsOff(t *testing.T) {
 	f := newFederation(newBench(t))
 	token := strings.Replace(f.external("u-1", "ann"), `"Create":true`, `"Create":false`, 1)
-	if _, err := f.tokens.Authenticate(t.Context(), "Bearer "+token); !fault.Is(err, fault.Unauthenticated) || !strings.Contains(fault.Message(err), "administrator") {
+	if _, err := f.tokens.Authenticate(t.Context(), "Bearer "+token); !fault.Is(err, fault.Unauthenticated) || !strings.Contains(fault.Message(err), "create_principals") {
 		t.Errorf("%v", err)
 	}
 	if len(f.store.accounts) != 1 {

@@ -103,6 +103,8 @@ var operationNeeds = map[string][]operationTarget{
 
 	"list-roles-of-principal":   on(authz.Root, authz.PrincipalListGrants),
 	"assign-principal-role":     on(authz.Root, authz.PrincipalRoleManageGrants),
+	"grant-on-service":          on(authz.Root, authz.PrincipalRoleManageGrants),
+	"revoke-on-service":         on(authz.Root, authz.PrincipalRoleManageGrants),
 	"revoke-principal-role":     on(authz.Root, authz.PrincipalRoleManageGrants, authz.PrincipalManageGrantsForGrantee),
 	"list-principals-with-role": on(authz.Root, authz.PrincipalRoleListGrants),
 

@@ -40,7 +40,7 @@ func TestField_C153_DenyAll(t *testing.T) {
 			continue // Polaris' calls of the catalog: policies_test.go
 		}
 		path := strings.NewReplacer("/api/management/v1", "", "{catalog}", "lake", "{namespace}", "a", "{table}", "t",
-			"{principal}", "etl", "{role}", "engineers", "{catalogRole}", "catalog_admin").Replace(e.Pattern) + queries[e.Operation]
+			"{principal}", "etl", "{role}", "engineers", "{catalogRole}", "catalog_admin", "{privilege}", "PRINCIPAL_IMPERSONATE").Replace(e.Pattern) + queries[e.Operation]
 		stranger := &person{o, ""}
 		ended := func(body string) { // whose token was revoked
 			if r := gone.call(e.Method, path, body); r.status != 401 || !strings.Contains(r.body, "revoked") {

@@ -45,6 +45,7 @@ func Endpoints(c Config) []api.Endpoint {
 	rows = append(rows, h.roleRows()...)
 	rows = append(rows, h.memberRows()...)
 	rows = append(rows, h.grantRows()...)
+	rows = append(rows, h.serviceGrantRows()...)
 	rows = append(rows, h.accessRows()...)
 	rows = append(rows, h.metricsRows()...)
 	rows = append(rows, h.keyRows()...)

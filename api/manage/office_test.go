@@ -48,6 +48,7 @@ type office struct {
 	server  *httptest.Server
 	root    catalog.Credential
 	ring    *auth.Ring
+	issuers auth.Issuers  // nil: none
 	log     *bytes.Buffer // of the requests; whole when their answers have been read
 }
 
@@ -93,6 +94,7 @@ func (o *office) serve() {
 	secrets := auth.NewSecrets(ring)
 	keys := auth.NewKeys(o.store, ring, nil)
 	o.tokens = auth.NewTokens(auth.TokensConfig{Accounts: o.store, Keys: keys, Secrets: secrets, ClientKeys: o.store,
+		Issuers: o.issuers, Identity: o.store,
 		Denials: func(ctx context.Context, d auth.LoginDenial) { o.service.RecordLoginDenial(ctx, d) }})
 	o.log = &bytes.Buffer{}
 	log := telemetry.NewLogger(o.log, slog.LevelInfo, "text")

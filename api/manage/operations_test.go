@@ -104,7 +104,7 @@ func (s *trial) compose() {
 		s.open(warehouse)
 	}
 	s.target = strings.NewReplacer("{prefix}", "lake", "{catalog}", warehouse, "{namespace}", namespace, "{table}", "t", "{view}", "v",
-		"{principal}", s.x, "{role}", s.x, "{catalogRole}", s.x).Replace(s.e.Pattern)
+		"{principal}", s.x, "{role}", s.x, "{catalogRole}", s.x, "{privilege}", "PRINCIPAL_IMPERSONATE").Replace(s.e.Pattern)
 	if strings.Contains(s.e.Pattern, "{token}") {
 		made := s.root.want(201, post, "/principals/"+s.x+"/tokens", `{"name":"t"}`)
 		id, _ := made.at(s.t, "token", "id").(string)

@@ -1,0 +1,161 @@
+package manage_test
+
+import (
+	"encoding/base64"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"catalogd/auth/external"
+	"catalogd/internal/oidctest"
+)
+
+const exchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange"
+
+// federated gives an office that takes a provider's tokens.
+func federated(t *testing.T) (*office, *oidctest.Issuer) {
+	t.Helper()
+	o, idp := newOffice(t), oidctest.New(t, "ES256")
+	issuers, err := external.New(external.Settings{Issuers: []external.Config{{
+		URL: idp.URL, Audiences: []string{"catalogd"}, GroupsClaim: "groups", NamePrefix: "sso:", CreatePrincipals: true,
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(issuers.Close)
+	o.issuers = issuers
+	o.serve()
+	return o, idp
+}
+
+func (o *office) tokenOf(r reply) *person {
+	o.t.Helper()
+	if r.status != 200 {
+		o.t.Fatalf("no token: %d %s", r.status, r.body)
+	}
+	token, _ := r.at(o.t, "access_token").(string)
+	return o.with(token)
+}
+
+func (p *person) active() string {
+	p.office.t.Helper()
+	return text(p.want(200, get, "/whoami", "").at(p.office.t, "activeRoles"))
+}
+
+// A provider's token is good as a bearer and in exchange; its roles are those that are federated, and they end when the role does.
+func TestFederation_RolesComeWithTheToken(t *testing.T) {
+	o, idp := federated(t)
+	root := o.admin()
+	root.want(201, post, "/principal-roles", `{"principalRole":{"name":"analysts","federated":true}}`)
+	root.want(201, post, "/principal-roles", `{"principalRole":{"name":"plain"}}`)
+	root.want(204, put, "/principal-roles/analysts/service-privileges/CATALOG_LIST", "")
+	raw := idp.Token("u-1", map[string]any{"preferred_username": "ann", "groups": []string{"analysts", "plain", "service_admin", "nobody"}})
+	exchange := url.Values{"grant_type": {exchangeGrant}, "subject_token": {raw}, "subject_token_type": {"urn:ietf:params:oauth:token-type:jwt"}}
+	bearer, exchanged := o.with(raw), o.tokenOf(o.exchanged(exchange, ""))
+	for name, ann := range map[string]*person{"the provider's token": bearer, "ours": exchanged} {
+		if active := ann.active(); active != `["analysts"]` {
+			t.Errorf("%s makes %s active", name, active)
+		}
+		ann.want(200, get, "/catalogs", "")
+		ann.want(403, get, "/principals", "")
+	}
+	if r := root.want(200, get, "/principals/sso:ann", ""); strings.Contains(r.body, "Secret") {
+		t.Errorf("the principal is %s", r.body)
+	}
+	root.want(400, put, "/principals/sso:ann/principal-roles", `{"principalRole":{"name":"analysts"}}`)
+	root.want(201, put, "/principals/sso:ann/principal-roles", `{"principalRole":{"name":"plain"}}`)
+	if active := bearer.active(); active != `["analysts","plain"]` {
+		t.Errorf("with one by hand %s are active", active)
+	}
+	root.want(204, "DELETE", "/principal-roles/analysts", "")
+	for name, ann := range map[string]*person{"the provider's token": bearer, "ours": exchanged} {
+		if r := ann.call(get, "/catalogs", ""); r.status != 403 {
+			t.Errorf("%s without its role: %d", name, r.status)
+		}
+	}
+	root.want(204, "DELETE", "/principals/sso:ann", "")
+	for name, ann := range map[string]*person{"the provider's token": bearer, "ours": exchanged} {
+		if r := ann.call(get, "/whoami", ""); r.status != 401 {
+			t.Errorf("%s of a dropped principal: %d", name, r.status)
+		}
+	}
+	if r := o.with(idp.Token("u-1", map[string]any{"preferred_username": "ann"})).active(); r != `[]` {
+		t.Errorf("it came back with %s", r)
+	}
+}
+
+// Hostile tokens stay outside on every kind of route, and nobody is made for them.
+func TestFederation_HostileTokensMakeNobody(t *testing.T) {
+	o, idp := federated(t)
+	before := o.count(`SELECT count(*) FROM principals`)
+	claims := idp.Claims("u-1", map[string]any{"preferred_username": "ann"})
+	for _, raw := range []string{
+		oidctest.Unsigned(claims), idp.Newest().SignHMAC(claims), oidctest.New(t, "ES256").Newest().Sign(claims, nil),
+		idp.Token("u-1", map[string]any{"aud": "shop"}), idp.Token("u-1", map[string]any{"exp": 1}),
+		idp.Token("u-1", map[string]any{"preferred_username": "a\x00b"}),
+	} {
+		if r := o.with(raw).call(get, "/whoami", ""); r.status != 401 {
+			t.Errorf("as a bearer: %d %s", r.status, r.body)
+		}
+		r := o.exchanged(url.Values{"grant_type": {exchangeGrant}, "subject_token": {raw}}, "")
+		if r.status != 400 && r.status != 401 {
+			t.Errorf("in exchange: %d %s", r.status, r.body)
+		}
+	}
+	if now := o.count(`SELECT count(*) FROM principals`); now != before {
+		t.Errorf("there were %d principals and are %d", before, now)
+	}
+}
+
+// An administrator lets an engine's role act for others, and takes that back; what the engine does as a user is the user's.
+func TestFederation_AnEngineActsForItsUsers(t *testing.T) {
+	o, _ := federated(t)
+	root := o.admin()
+	o.hire("ann", "writers")
+	engine := o.login(o.hire("trino", "engines"), "")
+	raw := strings.TrimPrefix(engine.token, "Bearer ")
+	encode := base64.RawURLEncoding.EncodeToString
+	unsigned := encode([]byte(`{"alg":"none"}`)) + "." + encode([]byte(`{"sub":"ann"}`)) + "."
+	ask := func(user string) reply {
+		return o.exchanged(url.Values{"grant_type": {exchangeGrant}, "subject_token": {user}, "actor_token": {raw},
+			"subject_token_type": {"urn:ietf:params:oauth:token-type:jwt"}}, engine.token)
+	}
+	const right = "/principal-roles/engines/service-privileges/"
+	if r := ask(unsigned); r.status != 400 || !strings.Contains(r.body, "PRINCIPAL_IMPERSONATE") {
+		t.Errorf("without the right: %d %s", r.status, r.body)
+	}
+	root.want(400, put, right+"SERVICE_MANAGE_ACCESS", "")
+	root.want(400, put, right+"TABLE_LIST", "")
+	root.want(404, put, "/principal-roles/nobody/service-privileges/PRINCIPAL_IMPERSONATE", "")
+	engine.want(403, put, right+"PRINCIPAL_IMPERSONATE", "")
+	for range 2 { // idempotent
+		root.want(204, put, right+"PRINCIPAL_IMPERSONATE", "")
+	}
+	for _, user := range []string{unsigned, "ann"} {
+		ann := o.tokenOf(ask(user))
+		if r := ann.want(200, get, "/whoami", ""); r.at(t, "name") != "ann" || ann.active() != `["writers"]` {
+			t.Errorf("the user is %s", r.body)
+		}
+		if r := ann.call(post, "/principals/ann/tokens", `{"name":"kept"}`); r.status != 403 {
+			t.Errorf("a token for later: %d %s", r.status, r.body)
+		}
+		if r := ann.call(post, "/principals/ann/rotate", `{}`); r.status < 400 {
+			t.Errorf("a new secret: %d", r.status)
+		}
+	}
+	for _, user := range []string{"root", "trino", "nobody"} {
+		if r := ask(user); r.status != 400 {
+			t.Errorf("%s: %d %s", user, r.status, r.body)
+		}
+	}
+	for range 2 {
+		root.want(204, "DELETE", right+"PRINCIPAL_IMPERSONATE", "")
+	}
+	if r := ask("ann"); r.status != 400 {
+		t.Errorf("with the right taken back: %d", r.status)
+	}
+	if !slices.Contains([]int{1}, o.count(`SELECT count(*) FROM audit WHERE operation = 'grant-on-service' AND allowed`)) {
+		t.Error("the grant is not once in the audit")
+	}
+}
