@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -146,6 +147,7 @@ type Tokens struct {
 	issuers  Issuers
 	identity IdentityStore
 	external checkedTokens
+	open     atomic.Pointer[Principal] // of a build that checks nobody (authz.Open)
 
 	clientKeys ClientKeyStore
 	assertions *jwt.Parser

@@ -24,6 +24,8 @@ import (
 // bareArgument makes this program the bare server.
 const bareArgument = "bare-server"
 
+const bareName = "bare handler"
+
 // connectionsOfPool is the size of both servers' pools.
 const connectionsOfPool = 16
 

@@ -26,6 +26,7 @@ var suites = []struct {
 }{
 	{"commit", measureCommit},
 	{"rest", measureREST},
+	{"access", measureAccess},
 	{"cluster", measureCluster},
 	{"start", measureStart},
 }

@@ -41,6 +41,8 @@ type server struct {
 	address  string // HOST:PORT
 	ops      string
 	token    string
+
+	environment []string // of serve
 }
 
 var serveLine = regexp.MustCompile(`^catalogd ready on http://(\S+) in`)
@@ -60,45 +62,46 @@ func startServer(dir string) (*server, error) {
 	if s.ops, err = freeAddress(); err != nil {
 		return nil, err
 	}
-	environment := append(os.Environ(), "CATALOGD_DATABASE_URL="+s.postgres.URL(), "CATALOGD_DATABASE_MIGRATE=true",
+	s.environment = append(os.Environ(), "CATALOGD_DATABASE_URL="+s.postgres.URL(), "CATALOGD_DATABASE_MIGRATE=true",
 		"CATALOGD_SECRETS_KEY="+base64.StdEncoding.EncodeToString(key), "CATALOGD_LISTEN=127.0.0.1:0", "CATALOGD_OPS_LISTEN="+s.ops,
 		"CATALOGD_STORAGE_ALLOW_FILE=true", "CATALOGD_MAINTENANCE_EMBEDDED=false", "CATALOGD_ROOT_CREDENTIAL="+rootCredential,
 		"CATALOGD_TOKENS_TTL=86400", "AWS_ACCESS_KEY_ID=bench", "AWS_SECRET_ACCESS_KEY=bench", "AWS_REGION=us-east-1",
 		"CATALOGD_DATABASE_MAX_CONNS="+strconv.Itoa(connectionsOfPool))
 	for _, command := range []string{"migrate", "bootstrap"} {
 		cmd := exec.Command("bin/catalogd", command)
-		cmd.Env = environment
+		cmd.Env = s.environment
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return s, fmt.Errorf("catalogd %s: %w\n%s", command, err, out)
 		}
 	}
-	return s, s.serve(environment)
+	s.cmd, s.address, err = s.serve("bin/catalogd", s.environment)
+	return s, err
 }
 
-func (s *server) serve(environment []string) error {
-	log, err := os.Create(filepath.Join(s.dir, "serve.log"))
+// serve starts a server of a build and gives it with its address.
+func (s *server) serve(binary string, environment []string) (cmd *exec.Cmd, address string, err error) {
+	log, err := os.Create(filepath.Join(s.dir, filepath.Base(binary)+".log"))
 	if err != nil {
-		return err
+		return nil, "", err
 	}
 	defer log.Close()
-	s.cmd = exec.Command("bin/catalogd", "serve")
-	s.cmd.Env, s.cmd.Stderr = environment, log
-	out, err := s.cmd.StdoutPipe()
+	cmd = exec.Command(binary, "serve")
+	cmd.Env, cmd.Stderr = environment, log
+	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return err
+		return nil, "", err
 	}
-	if err := s.cmd.Start(); err != nil {
-		return err
+	if err := cmd.Start(); err != nil {
+		return nil, "", err
 	}
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if m := serveLine.FindStringSubmatch(lines.Text()); m != nil {
-			s.address = m[1]
 			go func() { _, _ = io.Copy(io.Discard, out) }()
-			return nil
+			return cmd, m[1], nil
 		}
 	}
-	return fmt.Errorf("catalogd serve ended before it was ready; see %s", log.Name())
+	return cmd, "", fmt.Errorf("catalogd serve ended before it was ready; see %s", log.Name())
 }
 
 func freeAddress() (string, error) {

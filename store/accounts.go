@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -9,6 +10,7 @@ import (
 
 	"catalogd/auth"
 	"catalogd/internal/fault"
+	"catalogd/internal/lru"
 )
 
 const sqlFindAccount = `
@@ -36,14 +38,63 @@ func accountArgs() pgx.NamedArgs {
 func (s *Store) FindAccountByClientID(ctx context.Context, clientID string) (auth.Account, error) {
 	args := accountArgs()
 	args["client_id"] = lookup(clientID)
-	return s.account(ctx, args)
+	return s.keptAccount(ctx, "c"+clientID, args)
 }
 
 // FindAccountByID gives a principal's account: fault.NotFound.
 func (s *Store) FindAccountByID(ctx context.Context, id uuid.UUID) (auth.Account, error) {
 	args := accountArgs()
 	args["id"] = id
-	return s.account(ctx, args)
+	return s.keptAccount(ctx, "i"+string(id[:]), args)
+}
+
+// accountsMax bounds the accounts that are kept: some 2 kB each.
+const accountsMax = 4096
+
+// accounts keeps what was found, that nothing was found included: what is not there costs as much as what is.
+type accounts struct {
+	mu   sync.Mutex
+	kept *lru.Cache[string, keptAccount]
+}
+
+// keptAccount holds while the access epoch is the one from before it was read: all of it moves the epoch. Nobody writes to what it
+// points at.
+type keptAccount struct {
+	epoch   int64
+	account auth.Account
+	missing error
+}
+
+func newAccounts() *accounts { return &accounts{kept: lru.New[string, keptAccount](accountsMax)} }
+
+func (a *accounts) find(key string) (keptAccount, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.kept.Find(key)
+}
+
+func (a *accounts) keep(key string, k keptAccount) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.kept.Put(key, k, 1)
+}
+
+// keptAccount answers from what is kept when the epoch, which many requests ask for together, is still the same.
+func (s *Store) keptAccount(ctx context.Context, key string, args pgx.NamedArgs) (auth.Account, error) {
+	now, err := s.lookups.find(ctx, tableWanted{})
+	if err == nil {
+		if kept, ok := s.accounts.find(key); ok && kept.epoch == now.epoch {
+			return kept.account, kept.missing
+		}
+	}
+	if ctx.Err() != nil {
+		return auth.Account{}, translate(ctx.Err())
+	}
+	account, problem := s.account(ctx, args)
+	if err == nil && (problem == nil || fault.Is(problem, fault.NotFound)) {
+		s.accounts.keep(key, keptAccount{epoch: now.epoch, account: account, missing: problem})
+	}
+	return account, problem
 }
 
 func (s *Store) account(ctx context.Context, args pgx.NamedArgs) (auth.Account, error) {

@@ -74,6 +74,7 @@ type Store struct {
 	pooled bool
 
 	decisions *decisions
+	accounts  *accounts
 	lookups   *lookups
 	trips     *roundTrips
 	audited   func(catalog.AuditRow)
@@ -109,7 +110,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the pool of database connections: %w", err)
 	}
-	s := &Store{pool: pool, pooled: c.SimpleProtocol, decisions: newDecisions(), trips: trips, audited: c.Audited}
+	s := &Store{pool: pool, pooled: c.SimpleProtocol, decisions: newDecisions(), accounts: newAccounts(), trips: trips, audited: c.Audited}
 	s.lookups = newLookups(s.findTables)
 	return s, nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"catalogd/auth"
+	"catalogd/authz"
 	"catalogd/maintenance/layout"
 )
 
@@ -166,6 +167,9 @@ func (c *Config) validate() error {
 		if _, _, err := net.SplitHostPort(address); err != nil {
 			add(key, fmt.Sprintf("%q is not HOST:PORT", address), "")
 		}
+	}
+	if authz.Open && !onLoopback(c.Listen) {
+		add("listen", "this build checks nobody and serves loopback alone", "build it without the tag openbench")
 	}
 	if c.PublicURL != "" {
 		u, err := url.Parse(c.PublicURL)
