@@ -143,6 +143,10 @@ func TestFederation_AnEngineActsForItsUsers(t *testing.T) {
 		if r := ann.call(post, "/principals/ann/rotate", `{}`); r.status < 400 {
 			t.Errorf("a new secret: %d", r.status)
 		}
+		ann.want(403, get, "/principals", "")
+	}
+	if o.count(`SELECT count(*) FROM audit WHERE principal = 'ann' AND actor = 'trino' AND NOT allowed`) == 0 {
+		t.Error("the audit does not tell who acted as ann")
 	}
 	for _, user := range []string{"root", "trino", "nobody"} {
 		if r := ask(user); r.status != 400 {
