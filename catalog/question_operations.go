@@ -127,7 +127,17 @@ var operationNeeds = map[string][]operationTarget{
 	"list-grants":                  on(authz.Catalog, authz.CatalogRoleListGrants),
 	"who-can":                      onEach(grantsSeen),
 	"add-grant":                    onEach(grantsRight),
+	"list-grants-on":               onEach(inWarehouse(grantsSeen)),
+	"load-owner":                   onEach(inWarehouse(grantsSeen)),
+	"set-owner":                    onEach(grantsRight),
 	"revoke-grant":                 and(onEach(grantsRight), authz.CatalogRoleManageGrantsForGrantee, authz.Catalog),
+}
+
+// inWarehouse leaves out what is about the service.
+func inWarehouse(rights map[authz.SecurableKind]authz.Privilege) map[authz.SecurableKind]authz.Privilege {
+	inside := maps.Clone(rights)
+	delete(inside, authz.Root)
+	return inside
 }
 
 // onEach is one target for each kind that rights has.

@@ -37,7 +37,7 @@ var operationBodies = map[string]string{
 	"create-personal-token": `{"name":"X-new"}`,
 	"add-grant":             `{"grant":{"type":"table","namespace":["NS"],"tableName":"t","privilege":"TABLE_LIST"}}`,
 	"revoke-grant":          `{"grant":{"type":"table","namespace":["NS"],"tableName":"t","privilege":"TABLE_LIST"}}`,
-	"set-maintenance":       `{"settings":{"enabled":"true"}}`, "run-maintenance": `{"job":"compaction"}`,
+	"set-owner":             `{"namespace":["NS"],"table":"t","owner":""}`, "set-maintenance": `{"settings":{"enabled":"true"}}`, "run-maintenance": `{"job":"compaction"}`,
 }
 
 // trial is one operation with things of its own to work on.
@@ -118,6 +118,9 @@ func (s *trial) compose() {
 		s.target += "?catalog=lake"
 	case "list-events":
 		s.target += "?catalog=lake&namespace=" + s.x + "&table=t"
+	}
+	if s.e.Operation == "list-grants-on" || s.e.Operation == "load-owner" {
+		s.target += "?namespace=" + s.x + "&table=t"
 	}
 	s.body = strings.NewReplacer("NS", s.x, "X-", s.x+"-", "LOST", s.lost()).Replace(operationBodies[s.e.Operation])
 	if s.body == "" && s.e.Method == put {
