@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -85,7 +86,7 @@ func (s *server) personalToken(t *testing.T, principal, name string, args ...str
 	return answer.Secret
 }
 
-// A service works with a personal access token, in each way in which clients take one: a role restriction narrows it, refresh
+// A service works with a personal access token, in PyIceberg and Spark and in each way in which clients take one: a role restriction narrows it, refresh
 // keeps it alive past three lives of its access tokens, an access token without a credential ends with its life, and revocation
 // stops whoever is at work.
 func TestStory_PersonalAccessTokens(t *testing.T) {
@@ -123,6 +124,11 @@ func TestStory_PersonalAccessTokens(t *testing.T) {
 	}
 	exchanged := startLive(t, s, "EXCHANGE="+wide)
 	exchanged.want("read orders.online", "ok 2")
+
+	as := *s // Spark's credential without a colon, which is refreshed with Basic of the same
+	as.env = maps.Clone(s.env)
+	as.env["CATALOG_CREDENTIAL"], as.env["CATALOG_SCOPE"] = wide, "session:role:READER_ROLE"
+	wantLines(t, spark(t).run(t, &as, "stories/engine_spark.py", "read:orders.online"), "orders.online 2 2")
 
 	credential.want(fmt.Sprintf("work orders.online %d", longWorkSeconds), "ok")
 	exchanged.want("read orders.online", "refused UnauthorizedError") // its life is over, and it has no credential
