@@ -47,11 +47,19 @@ func (s *Service) unlessMadeMeanwhile(ctx context.Context, w Warehouse, work []p
 			continue
 		}
 		made, err := s.Store.FindTableByFile(ctx, w.ID, strings.TrimRight(r.Location, "/")+"/metadata")
-		if err == nil && made != nil && made.UUID == r.UUID {
+		if err == nil && made != nil && made.UUID == r.UUID && isCalled(w, made.Ident, p.ident) {
 			return fault.Wrap(fault.CommitRace, refused, "table %s was made by another request", p.ident)
 		}
 	}
 	return refused
+}
+
+// isCalled tells whether a table's name is the one that was asked for, as the warehouse compares names.
+func isCalled(w Warehouse, name, asked Identifier) bool {
+	if w.FoldsNames {
+		return strings.EqualFold(name.String(), asked.String())
+	}
+	return name.String() == asked.String()
 }
 
 // heldElsewhere tells whether a snapshot that the request adds is that of a table which has not the name that was asked
