@@ -73,8 +73,8 @@ func TestFederated_BearerMakesThePrincipalOnce(t *testing.T) {
 	}
 	first.Roles.Brought[0] = "service_admin" // the next caller has its own
 	again, err := f.tokens.Authenticate(t.Context(), "Bearer "+token)
-	if err != nil || again.ID != first.ID || again.Roles.Brought[0] != "analysts" || f.issuers.verified != 1 {
-		t.Errorf("the second time %+v, %v; verified %d times", again, err, f.issuers.verified)
+	if err != nil || again.ID != first.ID || again.Roles.Brought[0] != "analysts" || f.issuers.verified.Load() != 1 {
+		t.Errorf("the second time %+v, %v; verified %d times", again, err, f.issuers.verified.Load())
 	}
 	// The name may change: who it is does not.
 	renamed, err := f.tokens.Authenticate(t.Context(), "Bearer "+f.external("u-1", "anna"))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -21,13 +22,13 @@ const fakeIssuer = "https://idp.example.com"
 type fakeIssuers struct {
 	problem   error
 	withdrawn bool
-	verified  int
+	verified  atomic.Int64
 }
 
 func (f *fakeIssuers) Issues(token string) bool { return strings.HasPrefix(token, "idp.") }
 
 func (f *fakeIssuers) Verify(_ context.Context, token string) (Identity, error) {
-	f.verified++
+	f.verified.Add(1)
 	var i Identity
 	err := f.problem
 	if err == nil {
