@@ -265,7 +265,7 @@ func (s *Service) planCreate(ctx context.Context, c Caller, warehouse string, id
 // landedCreate answers the repeat of a create that has landed: same uuid, and everything that it brought is there.
 func (s *Service) landedCreate(ctx context.Context, c Caller, res Resolution, r commit.Request, refused error) (plan[*commit.Document], error) {
 	if !fault.Is(refused, fault.AlreadyExists) || res.View != nil {
-		return plan[*commit.Document]{}, s.unlessElsewhere(ctx, res, r, refused)
+		return plan[*commit.Document]{}, s.unlessHeld(ctx, res, r, refused)
 	}
 	exists := s.unlessElsewhere(ctx, res, r, fault.New(fault.AlreadyExists, "Requirement failed: table already exists"))
 	if res.Table == nil || !strings.EqualFold(r.AssignedUUID(), res.Table.UUID.String()) {
@@ -273,7 +273,7 @@ func (s *Service) landedCreate(ctx context.Context, c Caller, res Resolution, r 
 	}
 	n := need{"commit-table", res.Table.Ident.String(), authz.TableReadProperties}
 	if err := s.require(ctx, c, res, res.Path(), n); err != nil {
-		return plan[*commit.Document]{}, err
+		return plan[*commit.Document]{}, s.unlessHeld(ctx, res, r, err)
 	}
 	document, err := s.document(ctx, *res.Warehouse, *res.Table)
 	if err != nil {

@@ -224,6 +224,22 @@ func TestCommit_RepeatedCreateAfterARename(t *testing.T) {
 	wantKind(t, b.commitAs(system, "t", create), fault.CommitUnknown)
 }
 
+// Nor when its maker lost the right to make tables, or never had that to read them.
+func TestCommit_RepeatedCreateAfterARevoke(t *testing.T) {
+	b := newBench(t)
+	const made = "33333333-3333-4333-8333-333333333333"
+	create := b.decode(createCommit(made, fmt.Sprintf(`,{"action":"add-snapshot","snapshot":{"snapshot-id":5,"sequence-number":1,"timestamp-ms":%d,
+		"manifest-list":"s3://bucket/w/%s/metadata/5.avro","schema-id":0,"summary":{"operation":"append"}}},
+		{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":5}`, b.began.UnixMilli(), made)))
+	if err := b.commitAs(system, "t", create); err != nil {
+		t.Fatal(err)
+	}
+	for name, privilege := range map[string]authz.Privilege{"reader": authz.TableReadData, "maker": authz.TableCreate} {
+		revoked := b.principal(name, privilege, "")
+		wantKind(t, b.commitAs(revoked, "t", create), fault.CommitUnknown)
+	}
+}
+
 // slowFiles are metadata files before each of which something else happens.
 type slowFiles struct {
 	catalog.MetadataIO
