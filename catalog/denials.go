@@ -143,20 +143,22 @@ func (d *denials) giveBack(c Denial, now time.Time) {
 
 // recordDenial leaves an audit row, or counts what has enough of them.
 func (s *Service) recordDenial(ctx context.Context, d Denial) {
-	if err := s.writeDenials(ctx, s.denials.take(d)); err != nil {
+	if err := s.writeDenials(context.WithoutCancel(ctx), s.denials.take(d)); err != nil { // who leaves at once is recorded all the same
 		s.Log.Error("a denial could not be recorded", "operation", d.Operation, "principal", d.Caller.Principal.Name, "cause", err)
 	}
 }
 
-// writeDenials records denials. Who leaves at once is recorded all the same.
+// writeDenials records denials, each within its time and all within the context's. Counts that were not recorded are kept.
 func (s *Service) writeDenials(ctx context.Context, list []Denial) error {
 	var failed error
 	for _, d := range list {
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), denialMax)
+		bounded, cancel := context.WithTimeout(ctx, denialMax)
 		err := s.Store.RecordDenial(bounded, d)
 		cancel()
 		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("record a denial: %w", err))
+			if ctx.Err() == nil || failed == nil { // whatever is behind its end fails the same way
+				failed = errors.Join(failed, fmt.Errorf("record a denial: %w", err))
+			}
 			if d.Repeats > 0 {
 				s.denials.giveBack(d, s.Now())
 			}

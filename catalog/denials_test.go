@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -57,5 +58,27 @@ func TestDenials_ACountComesBack(t *testing.T) {
 	d.take(denialOf("bob", "10.0.0.1", at))
 	if counts = d.due(at, true); len(counts) != 1 || counts[0].Repeats != 6 {
 		t.Errorf("counts %+v", counts)
+	}
+}
+
+// silent is a database that answers nothing.
+type silent struct{ Store }
+
+func (silent) RecordDenial(ctx context.Context, _ Denial) error { return ctx.Err() }
+
+// A server that ends waits for its counts no longer than it is given, whatever the database does.
+func TestDenials_AFlushEndsWithItsTime(t *testing.T) {
+	at := time.Unix(1_000_000, 0)
+	s := &Service{Store: silent{}, Now: func() time.Time { return at }, denials: newDenials()}
+	for range denialsInFull + 5 {
+		s.denials.take(denialOf("bob", "10.0.0.1", at))
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.FlushAllDenials(over); err == nil {
+		t.Error("the flush went on after its time")
+	}
+	if counts := s.denials.due(at, true); len(counts) != 1 || counts[0].Repeats != 5 {
+		t.Errorf("kept are %+v", counts)
 	}
 }
