@@ -211,6 +211,44 @@ func TestAudited_ToldAfterTheCommit(t *testing.T) {
 	}
 }
 
+// Who was away for longer than records stay learns that some are gone, also those that nobody had read.
+func TestSweep_WhatNobodyReadIsMissed(t *testing.T) {
+	s := openStore(t)
+	var f follower
+	s.mustWrite(t, "read")
+	f.next(t, s)
+	s.mustWrite(t, "unread")
+	for _, table := range []string{"audit", "events"} {
+		if _, err := s.pool.Exec(t.Context(), `UPDATE `+table+` SET at = now() - interval '2 days'`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := s.SweepRecords(t.Context(), catalog.Keep{Audit: 24 * time.Hour, Events: 24 * time.Hour}); n != 4 || err != nil {
+		t.Fatalf("%d records went: %v", n, err)
+	}
+	s.mustWrite(t, "new")
+	for _, feed := range []func() (catalog.Feed, error){
+		func() (catalog.Feed, error) {
+			_, feed, err := s.ListAudit(t.Context(), catalog.AuditQuery{Oldest: true, After: f.audit, Limit: 10})
+			return feed, err
+		},
+		func() (catalog.Feed, error) {
+			_, feed, err := s.ListEvents(t.Context(), catalog.EventQuery{After: f.events, Limit: 10})
+			return feed, err
+		},
+	} {
+		if got, err := feed(); err != nil || got.Removed != 2 || got.Through != 3 {
+			t.Errorf("the feed is %+v: %v", got, err)
+		}
+	}
+	if got := f.next(t, s); !slices.Equal(got, []string{"new"}) {
+		t.Errorf("behind what is gone: %v", got)
+	}
+	if got := f.next(t, s); len(got) != 0 {
+		t.Errorf("again: %v", got)
+	}
+}
+
 // A job's record stays while somebody may need it.
 func TestSweep_JobsAndWhatWebhooksNeed(t *testing.T) {
 	s := openStore(t)

@@ -13,16 +13,24 @@ import (
 // sweptAtOnce bounds what one transaction removes of each kind of records.
 const sweptAtOnce = 1000
 
+// Rows that nobody had read have no position. They get those behind the last, which are removed at once: whoever comes from
+// before them has missed them.
 const sqlSweepAudit = `
 WITH old AS (
     SELECT id FROM audit WHERE at < now() - make_interval(secs => @seconds) ORDER BY at LIMIT @limit FOR UPDATE SKIP LOCKED
 ), gone AS (
     DELETE FROM audit WHERE id IN (SELECT id FROM old) RETURNING position
-), told AS (
-    UPDATE feeds SET removed = greatest(removed, (SELECT max(position) FROM gone))
-    WHERE name = 'audit' AND (SELECT max(position) FROM gone) IS NOT NULL
+)` + tellSwept + `
+    WHERE feeds.name = 'audit' AND sum.gone > 0
 )
 SELECT count(*) FROM gone`
+
+const tellSwept = `, sum AS (
+    SELECT count(*) AS gone, count(*) FILTER (WHERE position IS NULL) AS unplaced, max(position) AS placed FROM gone
+), told AS (
+    UPDATE feeds SET last = last + sum.unplaced,
+        removed = greatest(removed, sum.placed, CASE WHEN sum.unplaced > 0 THEN last + sum.unplaced END)
+    FROM sum`
 
 // The oldest go, in the order in which they were written. What a webhook has not got stays, but not for ever: one that
 // is not placed has been got by none.
@@ -37,9 +45,8 @@ WITH needed AS (
     FOR UPDATE SKIP LOCKED
 ), gone AS (
     DELETE FROM events WHERE id IN (SELECT id FROM old) RETURNING position
-), told AS (
-    UPDATE feeds SET removed = greatest(removed, (SELECT max(position) FROM gone))
-    WHERE name = 'events' AND (SELECT max(position) FROM gone) IS NOT NULL
+)` + tellSwept + `
+    WHERE feeds.name = 'events' AND sum.gone > 0
 )
 SELECT count(*) FROM gone`
 
@@ -72,8 +79,12 @@ DELETE FROM metrics_reports WHERE id IN (
 // SweepRecords removes old records, up to a limit of each kind.
 func (s *Store) SweepRecords(ctx context.Context, k catalog.Keep) (int, error) {
 	total := 0
-	counted := func(sql string) func(context.Context, pgx.Tx, pgx.NamedArgs) (int, error) {
+	counted := func(feed, sql string) func(context.Context, pgx.Tx, pgx.NamedArgs) (int, error) {
 		return func(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs) (n int, err error) {
+			// First, as who places rows does: in the other order the two would wait for each other.
+			if _, err := tx.Exec(ctx, sqlLockFeed, pgx.NamedArgs{"feed": feed}); err != nil {
+				return 0, err
+			}
 			err = tx.QueryRow(ctx, sql, args).Scan(&n)
 			return n, err
 		}
@@ -89,8 +100,8 @@ func (s *Store) SweepRecords(ctx context.Context, k catalog.Keep) (int, error) {
 		keep time.Duration
 		run  func(context.Context, pgx.Tx, pgx.NamedArgs) (int, error)
 	}{
-		{"audit rows", k.Audit, counted(sqlSweepAudit)},
-		{"events", k.Events, counted(sqlSweepEvents)},
+		{"audit rows", k.Audit, counted(feedAudit, sqlSweepAudit)},
+		{"events", k.Events, counted(feedEvents, sqlSweepEvents)},
 		{"deliveries", k.Events, affected(sqlSweepDeliveries)},
 		{"jobs", k.Jobs, affected(sqlSweepJobs)},
 		{"metrics reports", k.Metrics, affected(sqlSweepMetrics)},
