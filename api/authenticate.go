@@ -29,12 +29,15 @@ func authenticate(c ServerConfig, next HandlerFunc) HandlerFunc {
 		if err != nil {
 			return err
 		}
-		principal, err := c.Authenticator.Authenticate(r.Context(), authorization)
-		if err != nil {
+		refused := func(err error) error {
 			if c.Audit != nil && fault.Is(err, fault.Unauthenticated) {
 				c.Audit.RecordRefusal(r.Context(), CallerOf(r), eventOf(r.Context()).operation, "", fault.Message(err))
 			}
 			return err
+		}
+		principal, err := c.Authenticator.Authenticate(r.Context(), authorization)
+		if err != nil {
+			return refused(err)
 		}
 		principal.Address = Address(r)
 		e := eventOf(r.Context())
@@ -43,7 +46,7 @@ func authenticate(c ServerConfig, next HandlerFunc) HandlerFunc {
 		if c.Used != nil && !fault.Is(err, fault.Unauthenticated) {
 			c.Used(Use{Principal: principal, Client: e.origin.text, UserAgent: r.UserAgent()})
 		}
-		return err
+		return refused(err) // of a token that was revoked, or that may not come from there: the operation finds that out
 	}
 }
 

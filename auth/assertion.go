@@ -58,7 +58,7 @@ func (t *Tokens) asserted(ctx context.Context, r TokenRequest) (session, error) 
 	}
 	r.seen(a.account)
 	if err := a.account.State.Admit(Principal{ID: a.account.ID, Address: r.Address}, t.now()); err != nil {
-		return session{}, oauthError(codeInvalidClient, "%s", fault.Message(err))
+		return session{}, t.notAdmitted(ctx, r, a.account, fault.Message(err))
 	}
 	mark := sha256.Sum256([]byte(a.claims.ID))
 	fresh, err := t.clientKeys.SpendAssertion(ctx, a.account.ID, mark[:], a.claims.ExpiresAt.Add(clockSkewMax))
@@ -66,7 +66,7 @@ func (t *Tokens) asserted(ctx context.Context, r TokenRequest) (session, error) 
 		return session{}, fmt.Errorf("remember the assertion: %w", err)
 	}
 	if !fresh {
-		return session{}, oauthError(codeInvalidClient, "the assertion was used before: each one counts once, sign another with a new jti")
+		return session{}, t.notAdmitted(ctx, r, a.account, "the assertion was used before: each one counts once, sign another with a new jti")
 	}
 	account := a.account
 	account.Secret.RotationRequired = false // it was not the secret
@@ -197,7 +197,7 @@ func cutLast(token string) (before, after string, found bool) {
 // read two things in it. What is no JSON at all is the parser's to refuse.
 func doubledMembers(part string) bool {
 	raw, err := base64.RawURLEncoding.DecodeString(part)
-	if err != nil || len(raw) == 0 || raw[0] != '{' {
+	if raw = bytes.TrimLeft(raw, " \t\r\n"); err != nil || len(raw) == 0 || raw[0] != '{' {
 		return false
 	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))

@@ -46,7 +46,7 @@ func (t *Tokens) client(ctx context.Context, r TokenRequest) (session, error) {
 	}
 	t.renewForm(ctx, &account, secret)
 	if err := account.State.Admit(Principal{ID: account.ID, Address: r.Address}, t.now()); err != nil {
-		return session{}, oauthError(codeInvalidClient, "%s", fault.Message(err))
+		return session{}, t.notAdmitted(ctx, r, account, fault.Message(err))
 	}
 	return session{Account: account, mark: account.Secret.Mark(), within: RoleScope{All: true}}, nil
 }

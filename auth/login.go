@@ -47,7 +47,7 @@ func (t *Tokens) checkSecret(ctx context.Context, r TokenRequest, readings []pre
 	}
 	clientID := readings[0].clientID
 	if wait := t.throttle.take(t.now(), r.Address, clientID); wait > 0 {
-		return Account{}, "", t.slow(ctx, r, clientID, named, wait)
+		return Account{}, "", t.slow(ctx, r, named, wait)
 	}
 	for _, c := range chosen {
 		good, err := t.secrets.Verify(ctx, c.account.Secret, c.secret)
@@ -63,39 +63,40 @@ func (t *Tokens) checkSecret(ctx context.Context, r TokenRequest, readings []pre
 		}
 	}
 	const reason = "client id or client secret is wrong"
-	t.recordDenial(ctx, r, clientID, named, reason)
+	t.recordDenial(ctx, r, named, reason)
 	return Account{}, "", oauthError(codeInvalidClient, reason)
 }
 
 // refuseLogin gives the refusal of an assertion, at the price of a wrong secret, or the time to wait when there were too many.
 func (t *Tokens) refuseLogin(ctx context.Context, r TokenRequest, clientID, named string, refused *OAuthError) error {
 	if wait := t.throttle.take(t.now(), r.Address, clientID); wait > 0 {
-		return t.slow(ctx, r, clientID, named, wait)
+		return t.slow(ctx, r, named, wait)
 	}
 	if err := t.secrets.Decoy(ctx); err != nil {
 		t.throttle.forgive(r.Address, clientID)
 		return err
 	}
-	t.recordDenial(ctx, r, clientID, named, refused.Description)
+	t.recordDenial(ctx, r, named, refused.Description)
 	return refused
 }
 
-func (t *Tokens) slow(ctx context.Context, r TokenRequest, clientID, named string, wait time.Duration) error {
-	t.recordDenial(ctx, r, clientID, named, "too many wrong secrets from this address")
+func (t *Tokens) slow(ctx context.Context, r TokenRequest, named string, wait time.Duration) error {
+	t.recordDenial(ctx, r, named, "too many wrong secrets from this address")
 	return slowed(wait)
 }
 
-// recordDenial tells the audit, once a minute for an address and a client id, with the number of those in between.
-func (t *Tokens) recordDenial(ctx context.Context, r TokenRequest, clientID, named, reason string) {
-	now := t.now()
-	due, before := t.throttle.denied(now, r.Address, clientID)
-	if !due || t.denials == nil {
-		return
+// recordDenial tells the audit, which counts those that are too many.
+func (t *Tokens) recordDenial(ctx context.Context, r TokenRequest, named, reason string) {
+	t.throttle.denied()
+	if t.denials != nil {
+		t.denials(ctx, LoginDenial{At: t.now(), Principal: named, RequestID: r.RequestID, Address: r.Address, Reason: reason})
 	}
-	if before > 0 {
-		reason = fmt.Sprintf("%s; %d more of this client id and address were refused since the last record", reason, before)
-	}
-	t.denials(ctx, LoginDenial{At: now, Principal: named, RequestID: r.RequestID, Address: r.Address, Reason: reason})
+}
+
+// notAdmitted refuses somebody whose credentials were right, and tells the audit: perhaps they are another's by now.
+func (t *Tokens) notAdmitted(ctx context.Context, r TokenRequest, a Account, reason string) *OAuthError {
+	t.recordDenial(ctx, r, a.Name, reason)
+	return oauthError(codeInvalidClient, "%s", reason)
 }
 
 // DeniedLogins tells how many logins were refused since the start, recorded or not.

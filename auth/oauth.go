@@ -123,7 +123,7 @@ type TokensConfig struct {
 	Secrets  *Secrets
 	// ClientKeys knows the keys that principals sign in with; nil: they cannot.
 	ClientKeys ClientKeyStore
-	// Denials is told of refused logins, once a minute for each client id and address; nil: nobody is.
+	// Denials is told of each refused login; nil: nobody is.
 	Denials  func(context.Context, LoginDenial)
 	Rotation RotationStore    // nil: what previous keys made stays as it is
 	Issuer   string           // "iss" of tokens; "" means catalogd. The same on all servers of one database.
@@ -358,7 +358,7 @@ func (t *Tokens) bearer(ctx context.Context, r TokenRequest, subject shownToken)
 	for _, token := range []shownToken{shown, subject} {
 		token.Address = r.Address
 		if err := account.State.Admit(token.Principal, t.now()); err != nil {
-			return session{}, oauthError(codeInvalidClient, "%s", fault.Message(err))
+			return session{}, t.notAdmitted(ctx, r, account, fault.Message(err))
 		}
 	}
 	if shown.PersonalToken != subject.PersonalToken || shown.SecretMark != subject.SecretMark {

@@ -135,7 +135,7 @@ func (t *Tokens) clientByPersonal(ctx context.Context, r TokenRequest, shown pre
 		err = account.State.Admit(p, t.now())
 	}
 	if fault.Is(err, fault.Unauthenticated) {
-		return session{}, oauthError(codeInvalidClient, "%s", fault.Message(err))
+		return session{}, t.notAdmitted(ctx, r, account, fault.Message(err))
 	}
 	return ofPersonal(p, account), err
 }

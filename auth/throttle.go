@@ -20,7 +20,6 @@ const (
 	loginAddressEvery  = time.Second
 	throttleEntriesMax = 8192 // addresses and pairs that are remembered; beyond, those that were quiet for the longest are forgiven
 	loginNetworkBits6  = 64   // who has one IPv6 address has 2^64
-	denialRecordEvery  = time.Minute
 )
 
 // SlowedError tells a client that has sent too many wrong secrets when to come again. It is no refusal: clients take those as final.
@@ -63,12 +62,7 @@ type throttleKey struct {
 }
 
 // bucket is full again at a time, and drips until then.
-type bucket struct {
-	fullAt time.Time
-	// recordedAt and unrecorded are about the audit: one row a minute for a pair, with the number of those that had none.
-	recordedAt time.Time
-	unrecorded int
-}
+type bucket struct{ fullAt time.Time }
 
 func newThrottle() *throttle {
 	return &throttle{seed: maphash.MakeSeed(), buckets: lru.New[throttleKey, *bucket](throttleEntriesMax)}
@@ -118,18 +112,11 @@ func (t *throttle) forgive(address netip.Addr, clientID string) {
 	}
 }
 
-// denied counts a refused login. due is true when it is to be recorded, with the number of those before it that were not.
-func (t *throttle) denied(now time.Time, address netip.Addr, clientID string) (due bool, before int) {
-	_, pair := t.keys(address, clientID)
+// denied counts a refused login.
+func (t *throttle) denied() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.refused++
-	b, ok := t.buckets.Find(pair)
-	if !ok {
-		b = &bucket{}
-		t.buckets.Put(pair, b, 1)
-	}
-	return b.record(now)
 }
 
 func (t *throttle) fill(key throttleKey, now time.Time, every time.Duration) *bucket {
@@ -143,13 +130,4 @@ func (t *throttle) fill(key throttleKey, now time.Time, every time.Duration) *bu
 	}
 	b.fullAt = b.fullAt.Add(every)
 	return b
-}
-
-func (b *bucket) record(now time.Time) (due bool, before int) {
-	if !b.recordedAt.IsZero() && now.Sub(b.recordedAt) < denialRecordEvery {
-		b.unrecorded++
-		return false, 0
-	}
-	before, b.unrecorded, b.recordedAt = b.unrecorded, 0, now
-	return true, before
 }

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -108,27 +109,27 @@ func TestThrottle_MemoryIsBounded(t *testing.T) {
 	for i := range 3 * throttleEntriesMax {
 		address := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
 		throttle.take(now, address, strings.Repeat("x", 100)+fmt.Sprint(i))
-		throttle.denied(now, address, fmt.Sprint(i))
+		throttle.denied()
 	}
 	if n := throttle.buckets.Len(); n > throttleEntriesMax {
 		t.Errorf("%d entries", n)
 	}
 }
 
-// Refused logins go to the audit once a minute for an address and a client id, and none is lost: the next record has the number.
-func TestThrottle_DenialsAreCounted(t *testing.T) {
+// Each refused login is told to the audit, which counts what is too many; also one whose credentials were right.
+func TestThrottle_DenialsAreTold(t *testing.T) {
 	b := newBench(t)
-	a, _ := b.account("etl")
+	a, secret := b.account("etl")
 	for range 25 {
 		_ = b.guess(attacker, a.ClientID, "wrong")
 	}
 	_ = b.guess(attacker, "nobody-or-a-secret", "wrong")
-	if len(b.denials) != 2 || b.denials[0].Principal != "etl" || b.denials[0].Address != attacker || b.denials[0].RequestID != "r" || b.denials[1].Principal != "" {
+	if len(b.denials) != 26 || b.denials[0].Principal != "etl" || b.denials[0].Address != attacker || b.denials[0].RequestID != "r" || b.denials[25].Principal != "" {
 		t.Fatalf("%+v", b.denials)
 	}
-	b.now = b.now.Add(denialRecordEvery)
-	_ = b.guess(attacker, a.ClientID, "wrong")
-	if last := b.denials[len(b.denials)-1]; len(b.denials) != 3 || !strings.Contains(last.Reason, "; 24 more") {
+	b.store.states[a.ID] = CallerState{Network: NetworkPolicy{Blocked: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}}
+	wantRefused(t, b.guess(attacker, a.ClientID, secret.Reveal()), codeInvalidClient, 401)
+	if last := b.denials[len(b.denials)-1]; len(b.denials) != 27 || last.Principal != "etl" || !strings.Contains(last.Reason, "network policy") {
 		t.Errorf("%+v", last)
 	}
 	if n := b.tokens.DeniedLogins(); n != 27 {
@@ -138,6 +139,13 @@ func TestThrottle_DenialsAreCounted(t *testing.T) {
 		if strings.Contains(fmt.Sprint(d), "wrong-secret") || strings.Contains(fmt.Sprint(d), "nobody-or") {
 			t.Errorf("%+v tells what was sent", d)
 		}
+	}
+}
+
+func TestAssertion_DoubledMembersBehindSpaces(t *testing.T) {
+	part := base64.RawURLEncoding.EncodeToString([]byte(" \n{\"iss\":\"a\",\"ISS\":\"b\"}"))
+	if !doubledMembers(part) {
+		t.Error("a doubled member was not seen")
 	}
 }
 

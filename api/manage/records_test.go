@@ -69,6 +69,19 @@ func TestAudit_TokensThatAreNone(t *testing.T) {
 	}
 }
 
+// A token that was good and is revoked is kept too, with whose it is.
+func TestAudit_RevokedTokens(t *testing.T) {
+	o := newOffice(t)
+	bob := o.login(o.hire("bob", "readers"), "")
+	o.admin().want(204, post, "/principals/bob/revoke-tokens", "")
+	bob.want(401, get, "/catalogs", "")
+	_, r := o.admin().page("/audit?allowed=false&principal=bob")
+	rows, _ := r.object(t)["rows"].([]any)
+	if len(rows) != 1 || rows[0].(map[string]any)["operation"] != "list-warehouses" || rows[0].(map[string]any)["tokenId"] == "" {
+		t.Errorf("kept is %v", rows)
+	}
+}
+
 // Somebody who is refused again and again has some rows and a count.
 func TestAudit_ManyRefusalsAreCounted(t *testing.T) {
 	o := newOffice(t)
