@@ -86,10 +86,10 @@ func migrateTo(ctx context.Context, url string, version int64) error {
 	}
 }
 
-// lockedOut tells that somebody holds a lock which a step needs. The step was rolled back.
+// lockedOut tells that somebody holds a lock which a step needs, or that the two waited for each other. The step was rolled back.
 func lockedOut(err error) bool {
 	var refused *pgconn.PgError
-	return errors.As(err, &refused) && refused.Code == stateLockNotAvailable
+	return errors.As(err, &refused) && (refused.Code == stateLockNotAvailable || refused.Code == stateDeadlock)
 }
 
 // migrateOnce takes all steps that are left. One that was interrupted has left nothing and is taken again.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"catalogd/internal/fault"
 	"catalogd/internal/pgserver/pgtest"
@@ -230,6 +231,24 @@ func TestCheckVersion(t *testing.T) {
 				t.Errorf("got %v, want accepted %t", err, tt.ok)
 			}
 		})
+	}
+}
+
+// releasedBefore is the schema that the release before this one was built for.
+const releasedBefore = 3
+
+// The servers of the release before go on, and start again, beside the schema that a new one has made.
+func TestCheckVersion_TheReleaseBeforeRunsBeside(t *testing.T) {
+	if err := checkVersion(migrations.Latest(), releasedBefore); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLockedOut_StepsComeAgain(t *testing.T) {
+	for code, again := range map[string]bool{stateLockNotAvailable: true, stateDeadlock: true, stateUndefinedTable: false} {
+		if got := lockedOut(fmt.Errorf("step: %w", translate(&pgconn.PgError{Code: code}))); got != again {
+			t.Errorf("%s: %t", code, got)
+		}
 	}
 }
 
