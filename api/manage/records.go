@@ -128,7 +128,7 @@ func (h *handlers) listAudit(w http.ResponseWriter, r *http.Request) error {
 		answer.Rows = append(answer.Rows, newAuditAnswer(a))
 	}
 	if q.Oldest {
-		answer.Cursor, answer.Missed = cursorAfter(cursorOldest, next, feed, after), after > 0 && after < feed.Removed
+		answer.Cursor, answer.Missed = cursorAfter(cursorOldest, next, feed), missed(feed, after)
 	}
 	return api.JSON(w, r, http.StatusOK, answer)
 }
@@ -153,11 +153,17 @@ func orderOf(oldest bool) string {
 }
 
 // cursorAfter is where to go on: behind the page or, when there is no more, behind everything that was looked at.
-func cursorAfter(kind string, next *string, feed catalog.Feed, after int64) string {
+func cursorAfter(kind string, next *string, feed catalog.Feed) string {
 	if next != nil {
 		return *next
 	}
-	return api.PageToken(kind + strconv.FormatInt(max(after, feed.Through), 10))
+	return api.PageToken(kind + strconv.FormatInt(feed.Through, 10))
+}
+
+// missed tells that rows behind a cursor are not to be had: they were removed, or the cursor is of another time. In a database that
+// was restored the feed is shorter than the cursor tells, and what grows up to there would be left out without a word.
+func missed(feed catalog.Feed, after int64) bool {
+	return after > 0 && (after < feed.Removed || after > feed.Through)
 }
 
 func auditQuery(query url.Values) (q catalog.AuditQuery, err error) {
@@ -280,7 +286,7 @@ func (h *handlers) listEvents(w http.ResponseWriter, r *http.Request) error {
 		Missed bool          `json:"missed,omitempty"`
 		Cursor string        `json:"cursor"`
 		Next   *string       `json:"next-page-token"`
-	}{Events: []eventAnswer{}, Missed: after > 0 && after < feed.Removed, Cursor: cursorAfter(cursorEvents, next, feed, after), Next: next}
+	}{Events: []eventAnswer{}, Missed: missed(feed, after), Cursor: cursorAfter(cursorEvents, next, feed), Next: next}
 	for _, e := range page {
 		answer.Events = append(answer.Events, newEventAnswer(e))
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"catalogd/api"
 	"catalogd/auth"
 	"catalogd/catalog"
 )
@@ -66,6 +67,24 @@ func TestAudit_TokensThatAreNone(t *testing.T) {
 	}
 	if n := o.count("SELECT count(*) FROM catalogd.audit WHERE audit::text LIKE '%hidden-token%'"); n != 0 {
 		t.Error("the token is in the audit")
+	}
+}
+
+// A cursor from before a database was restored is ahead of the feed: it says so and goes back, and what comes then is not left out.
+func TestEvents_ACursorOfAnotherTime(t *testing.T) {
+	o := newOffice(t)
+	admin := o.admin()
+	for _, list := range []struct{ path, kind string }{{"/events?", "events:"}, {"/audit?order=oldest&", "oldest:"}} {
+		_, r := admin.page(list.path + "pageToken=" + api.PageToken(list.kind+"1000"))
+		if r.object(t)["missed"] != true {
+			t.Errorf("nothing is said: %s", r.body)
+		}
+		cursor := r.text(t, "cursor")
+		o.hire("new"+list.kind[:3], "readers")
+		_, r = admin.page(list.path + "pageToken=" + cursor)
+		if r.object(t)["missed"] != nil || !strings.Contains(r.body, "create-principal") {
+			t.Errorf("what came then: %s", r.body)
+		}
 	}
 }
 
