@@ -258,7 +258,7 @@ func jobCursor(after string) (at time.Time, id uuid.UUID, err error) {
 	when, which, _ := strings.Cut(after, " ")
 	at, wrongTime := time.Parse(time.RFC3339Nano, when)
 	id, wrongID := uuid.Parse(which)
-	if wrongTime != nil || wrongID != nil {
+	if wrongTime != nil || wrongID != nil || at.UTC().Year() < 1 { // Postgres has no year 0
 		return at, id, fault.New(fault.BadRequest, "pageToken is not one of this list")
 	}
 	return at, id, nil

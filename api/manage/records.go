@@ -203,7 +203,7 @@ func moment(query url.Values, name string) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
+	if err != nil || at.UTC().Year() < 1 { // Postgres has no year 0
 		return at, fault.New(fault.BadRequest, "%s must be a time like 2026-03-04T05:06:07Z", name)
 	}
 	return at, nil

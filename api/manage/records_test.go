@@ -88,6 +88,14 @@ func TestEvents_ACursorOfAnotherTime(t *testing.T) {
 	}
 }
 
+func TestAudit_TimesThatTheDatabaseHasNot(t *testing.T) {
+	o := newOffice(t)
+	o.open("lake")
+	o.admin().want(400, get, "/audit?since=0000-01-01T00:00:00Z", "")
+	o.admin().want(400, get, "/audit?until=0001-01-01T00:00:00%2B01:00", "")
+	o.admin().want(400, get, "/catalogs/lake/maintenance/jobs?pageToken="+api.PageToken("0000-01-01T00:00:00Z 11111111-1111-4111-8111-111111111111"), "")
+}
+
 // A token that was good and is revoked is kept too, with whose it is.
 func TestAudit_RevokedTokens(t *testing.T) {
 	o := newOffice(t)
