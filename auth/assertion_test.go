@@ -58,6 +58,27 @@ func granting(assertion string) TokenRequest {
 	return TokenRequest{Form: form("grant_type", grantJWTBearer, "assertion", assertion), Audiences: []string{here}}
 }
 
+// Signatures are not JSON, whatever they begin with.
+func TestAssertion_SignaturesThatLookLikeObjects(t *testing.T) {
+	b := newBench(t)
+	a, _ := b.account("etl", "etl")
+	b.register(t, a, AlgorithmEdDSA)
+	for {
+		text := b.sign(t, a, AlgorithmEdDSA, nil)
+		signature, err := base64.RawURLEncoding.DecodeString(text[strings.LastIndexByte(text, '.')+1:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if signature[0] != '{' {
+			continue
+		}
+		if _, err := b.tokens.Issue(t.Context(), asserting(text)); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+}
+
 // Each algorithm, as a client's assertion and as a grant; refreshed by the token alone; narrowed by scope; ended with the key.
 func TestAssertion_SignsIn(t *testing.T) {
 	b := newBench(t)
