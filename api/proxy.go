@@ -25,10 +25,7 @@ func originOf(r *http.Request, trusted []netip.Prefix) origin {
 	if !isTrusted(trusted, peer.address) {
 		return peer
 	}
-	forwardedFor, forwarded := splitHeader(r.Header["X-Forwarded-For"]), splitHeader(r.Header["Forwarded"])
-	for i, hop := range forwarded {
-		forwarded[i] = forwardedNode(hop)
-	}
+	forwardedFor, forwarded := splitHeader(r.Header["X-Forwarded-For"]), forwardedNodes(r.Header["Forwarded"])
 	unknown := origin{text: peer.text}
 	first, known := clientIn(forwardedFor, trusted, peer.address)
 	second, knownToo := clientIn(forwarded, trusted, peer.address)
@@ -96,13 +93,43 @@ func splitHeader(lines []string) (parts []string) {
 	return parts
 }
 
-// forwardedNode gives the node of a Forwarded element's for= (RFC 7239), "" when it has none.
+// forwardedNodes gives the nodes of Forwarded's elements (RFC 7239).
+func forwardedNodes(lines []string) (nodes []string) {
+	for _, line := range lines {
+		for _, element := range splitQuoted(line, ',') {
+			nodes = append(nodes, forwardedNode(element))
+		}
+	}
+	return nodes
+}
+
+// forwardedNode gives the node of an element's for=, "" when it has none.
 func forwardedNode(element string) string {
-	for pair := range strings.SplitSeq(element, ";") {
+	for _, pair := range splitQuoted(element, ';') {
 		name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
 		if strings.EqualFold(name, "for") {
 			return strings.Trim(value, `"`)
 		}
 	}
 	return ""
+}
+
+// splitQuoted splits where the separator stands outside of quotes: inside of them is what clients choose, such as the host, which
+// must not look like an element of its own. With a quote that never ends nothing is split off.
+func splitQuoted(text string, separator byte) (parts []string) {
+	begin, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case c == separator && !quoted:
+			parts, begin = append(parts, text[begin:i]), i+1
+		}
+	}
+	if quoted {
+		return []string{""}
+	}
+	return append(parts, text[begin:])
 }
