@@ -89,7 +89,7 @@ func (s *CallerState) Admit(p Principal, now time.Time) error {
 	switch {
 	case s == nil:
 		return fault.New(fault.Unauthenticated, "the principal of this token no longer exists")
-	case !p.IssuedAt.IsZero() && p.IssuedAt.Before(s.NotBefore):
+	case (!p.IssuedAt.IsZero() || p.Issuer != "") && p.IssuedAt.Before(s.NotBefore): // a provider's may not tell when it was made
 		return fault.New(fault.Unauthenticated, "all tokens of this principal that were issued before %s were revoked; sign in again",
 			s.NotBefore.UTC().Format(time.RFC3339))
 	case p.TokenID != "" && slices.Contains(s.Revoked, p.TokenID):

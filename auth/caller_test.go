@@ -35,6 +35,10 @@ func TestCallerState_Admit(t *testing.T) {
 		{"revoked token", func(s *CallerState, _ *Principal) { s.Revoked = []string{"other", "jti"} }, "was revoked"},
 		{"another one revoked", func(s *CallerState, _ *Principal) { s.Revoked = []string{"other"} }, ""},
 		{"issued before", func(s *CallerState, _ *Principal) { s.NotBefore = now.Add(time.Millisecond) }, "were revoked"},
+		{"a provider's that does not tell when it was issued", func(s *CallerState, p *Principal) {
+			p.IssuedAt, p.Issuer, p.Subject, s.NotBefore = time.Time{}, "https://idp", "u-1", now
+			s.Identities = []IdentityLink{{"https://idp", "u-1"}}
+		}, "were revoked"},
 		{"issued at that moment", func(s *CallerState, _ *Principal) { s.NotBefore = now }, ""},
 		{"replaced secret", func(s *CallerState, _ *Principal) { s.SecretMark = "new" }, "was replaced"},
 		{"secret taken away", func(s *CallerState, _ *Principal) { s.SecretMark = "" }, "was replaced"},

@@ -163,6 +163,9 @@ func (t *Tokens) exchangeExternal(ctx context.Context, r TokenRequest, subjectTo
 		}
 	}
 	identity, err := t.issuers.Verify(ctx, subjectToken)
+	if identity.TokenID == "" {
+		identity.TokenID = tokenMark(subjectToken) // as the bearer's: what is revoked is not exchanged either
+	}
 	var account Account
 	if err == nil {
 		account, err = t.accountOf(ctx, identity)

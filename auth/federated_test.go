@@ -149,6 +149,18 @@ func TestFederated_ExchangeEndsWithTheProvidersToken(t *testing.T) {
 	}
 }
 
+// A provider's token without an id is revoked by its mark, which the audit has; it then is no bearer and is not exchanged.
+func TestFederated_WhatIsRevokedIsNotExchanged(t *testing.T) {
+	f := newFederation(newBench(t))
+	raw := f.external("u-1", "ann", "analysts")
+	p, err := f.tokens.Authenticate(t.Context(), "Bearer "+raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.store.states[p.ID] = CallerState{Revoked: []string{p.TokenID}}
+	f.refusedExchange(t, codeInvalidGrant, "revoked", "subject_token", raw)
+}
+
 func TestFederated_RefreshGoesNoFurther(t *testing.T) {
 	f := newFederation(newBench(t))
 	_, answer := f.exchanged(t, "subject_token", f.external("u-1", "ann", "analysts", "writers"))
