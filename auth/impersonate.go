@@ -32,11 +32,28 @@ type actorClaim struct {
 }
 
 func (a *actorClaim) actor() (Actor, error) {
+	shown, err := a.shown()
+	return Actor{ID: shown.ID, Name: a.Name, Shown: shown}, err
+}
+
+// shown gives the actor as the token that it showed named it. That token's own end is left out, an identity provider's is not.
+func (a *actorClaim) shown() (Principal, error) {
 	id, err := uuid.Parse(a.Subject)
 	if err != nil {
-		return Actor{}, fault.Wrap(fault.Unauthenticated, err, "the token names no actor")
+		return Principal{}, fault.Wrap(fault.Unauthenticated, err, "the token names no actor")
 	}
-	return Actor{ID: id, Name: a.Name}, nil
+	p := Principal{
+		ID: id, Name: a.Name, Kind: Service, Roles: rolesOf(a.Scope), TokenID: a.TokenID, SecretMark: a.Secret, IssuedAt: time.UnixMilli(a.IssuedAt),
+	}
+	if a.Personal != "" {
+		if p.PersonalToken, err = uuid.Parse(a.Personal); err != nil {
+			return Principal{}, fault.Wrap(fault.Unauthenticated, err, "the actor's personal access token is not named")
+		}
+	}
+	if a.Federated != nil {
+		p.ExpiresAt = a.Federated.until()
+	}
+	return p, (origin{Federated: a.Federated}).addTo(&p)
 }
 
 // namedUser reads a user that an actor merely names: an unsigned JWT, as Trino makes for its session's user, or the name
@@ -158,7 +175,7 @@ func (t *Tokens) actorOf(ctx context.Context, r TokenRequest, token string) (*ac
 
 // liveActor gives the actor as a caller while the token that it showed would count, but for its end.
 func (t *Tokens) liveActor(ctx context.Context, r TokenRequest, a *actorClaim) (Principal, error) {
-	named, err := a.actor()
+	named, err := a.shown()
 	if err != nil {
 		return Principal{}, oauthError(codeInvalidGrant, "actor: %s", fault.Message(err))
 	}
@@ -171,18 +188,8 @@ func (t *Tokens) liveActor(ctx context.Context, r TokenRequest, a *actorClaim) (
 	case a.Federated != nil && !t.now().Before(a.Federated.until()):
 		return Principal{}, oauthError(codeInvalidGrant, "the identity provider's token of the actor has ended")
 	}
-	p := Principal{
-		ID: account.ID, Name: account.Name, Kind: account.Kind, Roles: rolesOf(a.Scope), TokenID: a.TokenID, SecretMark: a.Secret,
-		IssuedAt: time.UnixMilli(a.IssuedAt), Address: r.Address,
-	}
-	if a.Personal != "" {
-		if p.PersonalToken, err = uuid.Parse(a.Personal); err != nil {
-			return Principal{}, oauthError(codeInvalidGrant, "the actor's personal access token is not named")
-		}
-	}
-	if err := (origin{Federated: a.Federated}).addTo(&p); err != nil {
-		return Principal{}, err
-	}
+	p := named
+	p.Name, p.Kind, p.Address = account.Name, account.Kind, r.Address
 	if err := account.State.Admit(p, t.now()); err != nil {
 		return Principal{}, oauthError(codeInvalidGrant, "actor: %s", fault.Message(err))
 	}

@@ -48,6 +48,8 @@ type Principal struct {
 type Actor struct {
 	ID   uuid.UUID
 	Name string
+	// Shown is the actor as the token that it showed named it: it is judged by that, with every request, as if it had sent it.
+	Shown Principal
 }
 
 // ActorName is the name of who acts as this principal, "" when it acts itself.
@@ -57,6 +59,10 @@ func (p Principal) ActorName() string {
 	}
 	return p.Actor.Name
 }
+
+// ActsByRight tells that somebody acts as this principal because he may act for others, and not because the principal's own token
+// was shown.
+func (p Principal) ActsByRight() bool { return p.Actor != nil && p.Issuer == "" }
 
 // OwnCredential tells whether the principal's own secret, or a key of it, obtained the token: who has that can get all that the
 // principal has, and a personal access token, which may end soon, cannot.

@@ -23,7 +23,38 @@ func (s *Service) resolve(ctx context.Context, c Caller, l Lookup) (Resolution, 
 	if err != nil {
 		return Resolution{}, fmt.Errorf("resolve %s %s.%s: %w", l.Warehouse, l.Namespace, l.Table, err)
 	}
+	if err := s.admitActor(ctx, c, res.Grants); err != nil {
+		return Resolution{}, err
+	}
 	return s.admit(c, l, res)
+}
+
+// admitActor judges who acts for the caller, as it was judged when the token was made: what it showed must count, it must still be
+// allowed to act for others, and the caller, who holds the grants, must have no rights over principals. An answer that is kept as all
+// others are decides.
+func (s *Service) admitActor(ctx context.Context, c Caller, held []authz.Grant) error {
+	if !c.Principal.ActsByRight() || authz.Open {
+		return nil
+	}
+	actor := c.Principal.Actor.Shown
+	actor.Address = c.Principal.Address
+	res, err := s.Store.Resolve(ctx, Lookup{Principal: actor})
+	if err != nil {
+		return fmt.Errorf("resolve what %s may do, who acts for %s: %w", actor.Name, c.Principal.Name, err)
+	}
+	now := s.Now()
+	if err := res.Caller.Admit(actor, now); err != nil {
+		return fmt.Errorf("%s, who acts for %s: %w", actor.Name, c.Principal.Name, err)
+	}
+	switch {
+	case !actor.ExpiresAt.IsZero() && !now.Before(actor.ExpiresAt):
+		return fault.New(fault.Unauthenticated, "the identity provider's token of %s, who acts for %s, has ended", actor.Name, c.Principal.Name)
+	case !allowed(res, (Resolution{}).Path(), authz.PrincipalImpersonate):
+		return fault.New(fault.Unauthenticated, "principal %s may not act for others any more", actor.Name)
+	case authz.AdministersPrincipals(held):
+		return fault.New(fault.Unauthenticated, "principal %s has rights over principals by now, and nobody may act for such a one", c.Principal.Name)
+	}
+	return nil
 }
 
 // admit gives a resolution with what the server itself may do, or refuses it as resolve does.

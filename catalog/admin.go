@@ -52,7 +52,7 @@ func (s *Service) resolveRoot(ctx context.Context, c Caller) (Resolution, error)
 	if err := state.Admit(c.Principal, s.Now()); err != nil {
 		return Resolution{}, err
 	}
-	return Resolution{Caller: state, Grants: grants}, nil
+	return Resolution{Caller: state, Grants: grants}, s.admitActor(ctx, c, grants)
 }
 
 // requireOnRoot is for operations on principals, principal roles and warehouses as such.

@@ -156,6 +156,11 @@ func (s *Service) RotateSecret(ctx context.Context, c Caller, name string) (Prin
 		if refused := s.require(ctx, c, res, res.Path(), n); refused != nil {
 			return PrincipalRecord{}, "", refused
 		}
+		if err == nil {
+			if err := s.mayBecome(ctx, c, p, n); err != nil {
+				return PrincipalRecord{}, "", err
+			}
+		}
 		return s.rotateOther(ctx, c, p, err)
 	}
 	if !c.Principal.Roles.All && !p.RotationRequired {
@@ -174,6 +179,25 @@ func (s *Service) RotateSecret(ctx context.Context, c Caller, name string) (Prin
 	secret, stored := s.Secrets.Generate(p.ClientID)
 	return s.replaceSecret(ctx, c, "rotate-secret", p, secret,
 		SecretChange{ClientID: p.ClientID, Secret: stored, Replaces: c.Principal.SecretMark})
+}
+
+// mayBecome refuses to give the caller another principal's credentials when that one has rights over principals, unless the caller
+// administers the service: who may help people who lost their secrets must not become administrator by it.
+func (s *Service) mayBecome(ctx context.Context, c Caller, p PrincipalRecord, n need) error {
+	if p.ID == c.Principal.ID {
+		return nil
+	}
+	theirs, _, err := s.Store.ResolveGrants(ctx, Lookup{Principal: auth.Principal{
+		ID: p.ID, Name: p.Name, Kind: p.Kind, Roles: auth.RoleScope{All: true},
+	}})
+	if err != nil {
+		return fmt.Errorf("resolve the grants of %s: %w", p.Name, err)
+	}
+	if !authz.AdministersPrincipals(theirs) {
+		return nil
+	}
+	n.wanted = authz.ServiceManageAccess
+	return s.requireOnRoot(ctx, c, n)
 }
 
 // rotateOther gives a principal that was looked for a new secret, whatever its present one is.
@@ -196,7 +220,11 @@ type Credential struct {
 
 // ResetSecret gives a principal a new secret, a generated one unless one was chosen, and a chosen client id if any.
 func (s *Service) ResetSecret(ctx context.Context, c Caller, name string, chosen Credential) (PrincipalRecord, auth.Secret, error) {
-	p, err := s.principalFor(ctx, c, need{"reset-secret", name, authz.PrincipalResetCredentials})
+	n := need{"reset-secret", name, authz.PrincipalResetCredentials}
+	p, err := s.principalFor(ctx, c, n)
+	if err == nil {
+		err = s.mayBecome(ctx, c, p, n)
+	}
 	if err != nil {
 		return PrincipalRecord{}, "", err
 	}

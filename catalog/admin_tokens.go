@@ -55,19 +55,33 @@ type tokenReach struct {
 // tokensOf finds the principal that n.subject names. Everybody may for itself, others with the privilege.
 func (s *Service) tokensOf(ctx context.Context, c Caller, n need) (tokenOwner, error) {
 	p, state, err := s.principalOrSelf(ctx, c, n)
+	if err == nil && state == nil {
+		err = s.mayBecome(ctx, c, p, n)
+	}
 	if err != nil || state == nil {
 		return tokenOwner{PrincipalRecord: p}, err
 	}
-	if c.Principal.Actor != nil {
-		return tokenOwner{}, fault.New(fault.Forbidden, "%s acts for %s, and so changes none of its tokens", c.Principal.Actor.Name, p.Name)
+	if err := notByActor(c, p); err != nil {
+		return tokenOwner{}, err
 	}
 	owner := tokenOwner{PrincipalRecord: p, own: true, reach: tokenReach{roles: c.Principal.Roles}}
 	for _, t := range state.Personal {
 		if t.ID == c.Principal.PersonalToken {
+			if c.Principal.SecretMark != t.SecretMark {
+				return tokenOwner{}, fault.New(fault.Forbidden, "this token was rotated: its old secret works till the overlap ends, and makes and rotates no tokens")
+			}
 			owner.reach.networks, owner.reach.until = t.Networks, t.ExpiresAt
 		}
 	}
 	return owner, nil
+}
+
+// notByActor keeps who acts for a principal from changing that one's tokens.
+func notByActor(c Caller, p PrincipalRecord) error {
+	if c.Principal.Actor == nil || p.ID != c.Principal.ID {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "%s acts for %s, and so changes none of its tokens", c.Principal.Actor.Name, p.Name)
 }
 
 // covers refuses a token that would be wider than what its owner holds in its hands.
@@ -259,6 +273,9 @@ func (s *Service) RotatePersonalToken(ctx context.Context, c Caller, name Person
 // DropPersonalToken ends a token, and with it every access token that it obtained. Everybody may for itself.
 func (s *Service) DropPersonalToken(ctx context.Context, c Caller, name PersonalTokenName) error {
 	p, _, err := s.principalOrSelf(ctx, c, need{"revoke-personal-token", name.Principal, authz.PrincipalResetCredentials})
+	if err == nil {
+		err = notByActor(c, p)
+	}
 	if err != nil {
 		return err
 	}
@@ -284,6 +301,9 @@ type TokensRevoked struct {
 // RevokeTokens ends access tokens from the next request on, on every server. Everybody may for itself.
 func (s *Service) RevokeTokens(ctx context.Context, c Caller, principal string, which TokensRevoked) error {
 	p, _, err := s.principalOrSelf(ctx, c, need{"revoke-tokens", principal, authz.PrincipalResetCredentials})
+	if err == nil {
+		err = notByActor(c, p)
+	}
 	if err != nil {
 		return err
 	}
@@ -292,8 +312,12 @@ func (s *Service) RevokeTokens(ctx context.Context, c Caller, principal string, 
 	}
 	f := s.fact(c, "revoke-tokens", principal, uuid.Nil, p.ID)
 	f.Details = map[string]any{"token": nameOr(which.TokenID, "all"), "personal": which.Personal}
+	kept := auth.TokenLifeMax
+	if p.Kind == auth.Federated {
+		kept = foreignRevocationKept
+	}
 	err = s.Admin.RevokeTokens(ctx, TokenRevocation{
-		PrincipalID: p.ID, TokenID: which.TokenID, ExpiresAt: f.At.Add(auth.TokenLifeMax), Personal: which.Personal,
+		PrincipalID: p.ID, TokenID: which.TokenID, ExpiresAt: f.At.Add(kept), Personal: which.Personal,
 	}, f)
 	if err != nil {
 		return fmt.Errorf("revoke tokens of %s: %w", principal, err)
@@ -301,4 +325,9 @@ func (s *Service) RevokeTokens(ctx context.Context, c Caller, principal string, 
 	return nil
 }
 
-const tokenIDBytesMax = 128
+const (
+	tokenIDBytesMax = 128
+	// foreignRevocationKept is for which the revocation of a token is kept that an identity provider may have made: how long such a
+	// one lives is the provider's to say, and it must not come back to life here.
+	foreignRevocationKept = 10 * 365 * 24 * time.Hour
+)

@@ -81,8 +81,11 @@ func (s *Service) RemoveClientKey(ctx context.Context, c Caller, name, kid strin
 // keyHolder finds the principal whose keys the caller may change.
 func (s *Service) keyHolder(ctx context.Context, c Caller, n need) (PrincipalRecord, error) {
 	p, err := s.principalForSelfToo(ctx, c, n)
-	if err != nil || p.ID != c.Principal.ID {
+	if err != nil {
 		return p, err
+	}
+	if p.ID != c.Principal.ID {
+		return p, s.mayBecome(ctx, c, p, n)
 	}
 	const reason = "the token is narrowed, or neither the principal's secret nor a key of it obtained it"
 	if c.Principal.Roles.All && c.Principal.OwnCredential() {

@@ -59,6 +59,9 @@ func (s *Service) listKind(ctx context.Context, c Caller, kind Kind, in Lookup, 
 func (s *Service) resolveNames(
 	ctx context.Context, c Caller, l Lookup, want func(Resolution) (NamesWanted, bool), each EachNames,
 ) (res Resolution, listed bool, err error) {
+	if err := s.admitActor(ctx, c, nil); err != nil {
+		return Resolution{}, false, err
+	}
 	l.Principal = c.Principal
 	var below Namespace
 	res, err = s.Store.ResolveNames(ctx, l, func(res Resolution) (w NamesWanted, ok bool) {

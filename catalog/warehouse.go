@@ -76,6 +76,9 @@ func (s *Service) onlyWarehouse(ctx context.Context, c Caller) (Warehouse, error
 	if err := found.Caller.Admit(c.Principal, s.Now()); err != nil {
 		return Warehouse{}, err
 	}
+	if err := s.admitActor(ctx, c, found.RootGrants); err != nil {
+		return Warehouse{}, err
+	}
 	seen := found.Granted
 	if root := (Resolution{}).Path(); system || authz.Decide(found.RootGrants, root, authz.CatalogReadProperties).Allowed {
 		seen = found.All

@@ -169,6 +169,10 @@ UPDATE principals
 SET tokens_not_before = greatest(date_trunc('milliseconds', @at::timestamptz), tokens_not_before) + interval '1 millisecond'
 WHERE id = @principal`
 
+// A personal access token that is used as it is has its own id in the audit. It ends as a whole: it lives longer than any revocation of
+// an access token is kept.
+const sqlDropPersonalTokenNamed = `DELETE FROM personal_tokens WHERE principal_id = @principal AND id::text = @token`
+
 const sqlDropPersonalTokens = `DELETE FROM personal_tokens WHERE principal_id = @principal`
 
 // RevokeTokens ends access tokens of a principal.
@@ -186,8 +190,10 @@ func (s *Store) RevokeTokens(ctx context.Context, r catalog.TokenRevocation, f c
 			return err
 		}
 		if r.TokenID != "" {
-			if _, err := tx.Exec(ctx, sqlRevokeToken, args); err != nil {
-				return err
+			for _, statement := range []string{sqlRevokeToken, sqlDropPersonalTokenNamed} {
+				if _, err := tx.Exec(ctx, statement, args); err != nil {
+					return err
+				}
 			}
 			var revoked int
 			if err := tx.QueryRow(ctx, sqlCountRevoked, args).Scan(&revoked); err != nil {

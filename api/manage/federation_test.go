@@ -74,6 +74,11 @@ func TestFederation_RolesComeWithTheToken(t *testing.T) {
 			t.Errorf("%s without its role: %d", name, r.status)
 		}
 	}
+	// How long a provider's token lives is the provider's to say; what was revoked does not come back after a day.
+	root.want(204, post, "/principals/sso:ann/revoke-tokens", `{"tokenId":"somebody's"}`)
+	if o.count(`SELECT count(*) FROM revoked_tokens WHERE expires_at > now() + interval '5 years'`) != 1 {
+		t.Error("the revocation of a provider's token ends before the token may")
+	}
 	root.want(204, "DELETE", "/principals/sso:ann", "")
 	for name, ann := range map[string]*person{"the provider's token": bearer, "ours": exchanged} {
 		if r := ann.call(get, "/whoami", ""); r.status != 401 {
@@ -140,6 +145,7 @@ func TestFederation_AnEngineActsForItsUsers(t *testing.T) {
 		if r := ann.call(post, "/principals/ann/tokens", `{"name":"kept"}`); r.status != 403 {
 			t.Errorf("a token for later: %d %s", r.status, r.body)
 		}
+		ann.want(403, post, "/principals/ann/revoke-tokens", `{"personalAccessTokens":true}`)
 		if r := ann.call(post, "/principals/ann/rotate", `{}`); r.status < 400 {
 			t.Errorf("a new secret: %d", r.status)
 		}
@@ -148,6 +154,13 @@ func TestFederation_AnEngineActsForItsUsers(t *testing.T) {
 	if o.count(`SELECT count(*) FROM audit WHERE principal = 'ann' AND actor = 'trino' AND NOT allowed`) == 0 {
 		t.Error("the audit does not tell who acted as ann")
 	}
+	live := o.tokenOf(ask("ann"))
+	root.want(201, post, "/principal-roles", `{"principalRole":{"name":"office"}}`)
+	root.want(204, put, "/principal-roles/office/service-privileges/PRINCIPAL_LIST", "")
+	root.want(201, put, "/principals/ann/principal-roles", `{"principalRole":{"name":"office"}}`)
+	live.want(401, get, "/principals", "") // she has rights over principals now, and the engine does not get them
+	root.want(204, "DELETE", "/principals/ann/principal-roles/office", "")
+	live.want(200, get, "/whoami", "")
 	for _, user := range []string{"root", "trino", "nobody"} {
 		if r := ask(user); r.status != 400 {
 			t.Errorf("%s: %d %s", user, r.status, r.body)
@@ -156,10 +169,16 @@ func TestFederation_AnEngineActsForItsUsers(t *testing.T) {
 	for range 2 {
 		root.want(204, "DELETE", right+"PRINCIPAL_IMPERSONATE", "")
 	}
+	live.want(401, get, "/whoami", "") // and what was issued before ends with the right
+	root.want(204, put, right+"PRINCIPAL_IMPERSONATE", "")
+	live.want(200, get, "/whoami", "")
+	root.want(204, post, "/principals/trino/revoke-tokens", "")
+	live.want(401, get, "/whoami", "") // or with the token that the engine showed
+	root.want(204, "DELETE", right+"PRINCIPAL_IMPERSONATE", "")
 	if r := ask("ann"); r.status != 400 {
 		t.Errorf("with the right taken back: %d", r.status)
 	}
-	if !slices.Contains([]int{1}, o.count(`SELECT count(*) FROM audit WHERE operation = 'grant-on-service' AND allowed`)) {
-		t.Error("the grant is not once in the audit")
+	if !slices.Contains([]int{3}, o.count(`SELECT count(*) FROM audit WHERE operation = 'grant-on-service' AND allowed`)) {
+		t.Error("each of the three grants is not once in the audit")
 	}
 }

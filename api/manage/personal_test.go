@@ -134,6 +134,9 @@ func TestPersonal_RotationOverTheWire(t *testing.T) {
 	second, _ := ann.want(200, post, "/principals/ann/tokens/"+id+"/rotate", `{"overlapHours":24}`).at(t, "secret").(string)
 	o.with(first).want(200, get, "/whoami", "")
 	o.with(second).want(200, get, "/whoami", "")
+	// Whoever has the old text cannot outlive its overlap.
+	o.with(first).want(403, post, "/principals/ann/tokens/"+id+"/rotate", "")
+	o.with(first).want(403, post, "/principals/ann/tokens", `{"name":"kept"}`)
 	third, _ := o.with(second).want(200, post, "/principals/ann/tokens/"+id+"/rotate", "").at(t, "secret").(string)
 	o.with(first).want(401, get, "/whoami", "")
 	o.with(second).want(401, get, "/whoami", "")
@@ -168,6 +171,16 @@ func TestTokens_AreRevoked(t *testing.T) {
 	}
 	o.with(text).want(401, get, "/whoami", "")
 	root.want(404, post, "/principals/none/revoke-tokens", "")
+
+	// The id that the audit has of a personal access token is its own.
+	again := o.login(credential, "")
+	id, text = again.personal("ann", `{"name":"named"}`)
+	obtained, _ = o.exchanged(url.Values{"grant_type": {"client_credentials"}, "client_secret": {text}}, "").at(t, "access_token").(string)
+	o.with(obtained).want(200, get, "/whoami", "")
+	again.want(204, post, "/principals/ann/revoke-tokens", `{"tokenId":"`+id+`"}`)
+	o.with(text).want(401, get, "/whoami", "")
+	o.with(obtained).want(401, get, "/whoami", "")
+	again.want(404, get, "/principals/ann/tokens/"+id, "")
 }
 
 // A policy holds from the next request on, for logins too; one that would lock its maker out wants that said.
@@ -199,4 +212,22 @@ func TestNetworks_AreHeldTo(t *testing.T) {
 	}
 	root.want(200, put, "/network-policy", `{"blocked":["127.0.0.1"],"lockOut":true}`)
 	root.want(401, get, "/network-policy", "")
+}
+
+// Who may give people new secrets does not become administrator by it.
+func TestSecrets_HelpersDoNotBecomeAdministrators(t *testing.T) {
+	o := newOffice(t)
+	root := o.admin()
+	helper := o.login(o.hire("helper", "help"), "")
+	o.hire("ann")
+	o.hire("boss", "service_admin")
+	for _, right := range []string{"PRINCIPAL_RESET_CREDENTIALS", "PRINCIPAL_ROTATE_CREDENTIALS"} {
+		root.want(204, put, "/principal-roles/help/service-privileges/"+right, "")
+	}
+	for name, status := range map[string][2]int{"ann": {200, 201}, "root": {403, 403}, "boss": {403, 403}} {
+		helper.want(status[0], post, "/principals/"+name+"/rotate", "")
+		helper.want(status[0], post, "/principals/"+name+"/reset", "")
+		helper.want(status[1], post, "/principals/"+name+"/tokens", `{"name":"mine"}`)
+	}
+	root.want(200, post, "/principals/boss/reset", "")
 }

@@ -102,6 +102,19 @@ var callerPromises = []promise{
 			b.Error("personal tokens did not end")
 		}
 	}},
+	{"APersonalTokenThatIsRevokedByItsIDEnds", func(b *bench) {
+		b.addPrincipal()
+		kept, gone := uuid.New(), uuid.New()
+		for _, id := range []uuid.UUID{kept, gone} {
+			b.must(b.admin.CreatePersonalToken(b.Context(), catalog.PersonalTokenRecord{
+				ID: id, PrincipalID: b.principal.ID, Name: id.String(), CreatedBy: "alice", CreatedAt: at, ExpiresAt: at.Add(10 * 365 * 24 * time.Hour),
+			}, auth.StoredSecret{Algorithm: auth.AlgorithmHMAC, Form: id[:]}, b.fact("create", "alice")))
+		}
+		b.revoke(gone.String(), at.Add(10*365*24*time.Hour))
+		if left := b.callerState().Personal; len(left) != 1 || left[0].ID != kept {
+			b.Errorf("left are %+v", left)
+		}
+	}},
 	{"NetworkPoliciesAreKept", networkPoliciesAreKept},
 }
 
