@@ -197,16 +197,20 @@ func (p *pair) commit(t *rapid.T, c catalog.PointerChange, person int) error {
 
 func (p *pair) createTable(t *rapid.T) { p.commit(t, p.change(t, p.some(t)), p.person(t)) }
 
-// table gives a table as it was at some time.
-func (p *pair) table(t *rapid.T) catalog.PointerChange {
+// table gives a table as it was at some time; while there has been none, the step makes one instead.
+func (p *pair) table(t *rapid.T) (c catalog.PointerChange, ok bool) {
 	if len(p.tables) == 0 {
-		t.Skip("no table yet")
+		p.createTable(t)
+		return c, false
 	}
-	return p.tables[rapid.IntRange(0, len(p.tables)-1).Draw(t, "table")]
+	return p.tables[rapid.IntRange(0, len(p.tables)-1).Draw(t, "table")], true
 }
 
 func (p *pair) swap(t *rapid.T) {
-	c := p.table(t)
+	c, ok := p.table(t)
+	if !ok {
+		return
+	}
 	c.Old, c.StagedUUID, c.OldLocation = c.Record.MetadataLocation, uuid.Nil, ""
 	c.Record.MetadataLocation = uuid.NewString()
 	home := slices.IndexFunc(p.warehouses, func(w catalog.Warehouse) bool { return w.ID == c.WarehouseID })
@@ -217,7 +221,11 @@ func (p *pair) swap(t *rapid.T) {
 }
 
 func (p *pair) rename(t *rapid.T) {
-	c, i := p.table(t), p.some(t)
+	c, ok := p.table(t)
+	if !ok {
+		return
+	}
+	i := p.some(t)
 	target := catalog.Identifier{Namespace: p.namespaces[i].Levels, Name: rapid.SampledFrom([]string{"t", "u", "v"}).Draw(t, "name")}
 	p.same(t, func(s catalog.Store) error {
 		return s.RenameTable(t.Context(), catalog.TableRename{
@@ -227,7 +235,10 @@ func (p *pair) rename(t *rapid.T) {
 }
 
 func (p *pair) dropTable(t *rapid.T) {
-	c := p.table(t)
+	c, ok := p.table(t)
+	if !ok {
+		return
+	}
 	p.same(t, func(s catalog.Store) error {
 		return s.DropTable(t.Context(), catalog.TableDrop{ID: c.Record.ID, Kind: c.Record.Kind, Ident: c.Record.Ident, Fact: p.fact(0)})
 	})
@@ -247,7 +258,8 @@ func (p *pair) stage(t *rapid.T) {
 
 func (p *pair) commitStaged(t *rapid.T) {
 	if len(p.staged) == 0 {
-		t.Skip("nothing is staged")
+		p.stage(t)
+		return
 	}
 	staged := p.staged[rapid.IntRange(0, len(p.staged)-1).Draw(t, "staged")]
 	c := p.change(t, p.some(t))
@@ -255,7 +267,8 @@ func (p *pair) commitStaged(t *rapid.T) {
 	c.WarehouseID, c.StagedUUID, c.Record.UUID, c.Record.Ident = staged.WarehouseID, staged.UUID, staged.UUID, staged.Ident
 	i := slices.IndexFunc(p.namespaces, func(n catalog.NamespaceRecord) bool { return slices.Equal(n.Levels, staged.Ident.Namespace) })
 	if i < 0 || p.warehouses[p.homes[i]].ID != staged.WarehouseID {
-		t.Skip("its namespace is another warehouse's")
+		p.stage(t) // no namespace of its warehouse has that name
+		return
 	}
 	c.Record.NamespaceID = p.namespaces[i].ID
 	if rapid.IntRange(0, 3).Draw(t, "elsewhere") > 0 {
@@ -267,7 +280,8 @@ func (p *pair) commitStaged(t *rapid.T) {
 
 func (p *pair) landed(t *rapid.T) {
 	if len(p.commits) == 0 {
-		t.Skip("no commit yet")
+		p.createTable(t)
+		return
 	}
 	id := p.commits[rapid.IntRange(0, len(p.commits)-1).Draw(t, "commit")]
 	var answers []bool

@@ -3,6 +3,7 @@ package manage
 import (
 	"context"
 	"net/http"
+	"net/url"
 
 	"catalogd/api"
 	"catalogd/authz"
@@ -84,19 +85,27 @@ var granteesList = listOf[catalog.GrantOn, granteeAnswer]{
 	"grants", func(g catalog.GrantOn) granteeAnswer { return granteeAnswer{g.Role, g.Privilege} }, catalog.PageKey[catalog.GrantOn],
 }
 
-func (h *handlers) listGrantsOn(w http.ResponseWriter, r *http.Request) error {
+// securableOf gives what a request is about, in the path's warehouse by the query's names, and the query.
+func securableOf(r *http.Request) (on catalog.SecurableName, query url.Values, err error) {
 	warehouse, err := param(r, "catalog")
 	if err != nil {
-		return err
+		return on, nil, err
 	}
-	query, err := api.Query(r)
-	if err != nil {
-		return err
+	if query, err = api.Query(r); err != nil {
+		return on, nil, err
 	}
-	on := catalog.SecurableName{
+	on = catalog.SecurableName{
 		Warehouse: warehouse, Namespace: levelsOf(query.Get("namespace")), Table: query.Get("table"), View: query.Get("view"),
 	}
 	api.Annotate(r, warehouse, on.String())
+	return on, query, nil
+}
+
+func (h *handlers) listGrantsOn(w http.ResponseWriter, r *http.Request) error {
+	on, query, err := securableOf(r)
+	if err != nil {
+		return err
+	}
 	paging, err := pagingOf(query)
 	if err != nil {
 		return err

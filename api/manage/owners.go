@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"catalogd/api"
-	"catalogd/catalog"
 )
 
 // ownerAnswer tells who owns something; null for nobody.
@@ -14,18 +13,10 @@ type ownerAnswer struct {
 }
 
 func (h *handlers) loadOwner(w http.ResponseWriter, r *http.Request) error {
-	warehouse, err := param(r, "catalog")
+	on, _, err := securableOf(r)
 	if err != nil {
 		return err
 	}
-	query, err := api.Query(r)
-	if err != nil {
-		return err
-	}
-	on := catalog.SecurableName{
-		Warehouse: warehouse, Namespace: levelsOf(query.Get("namespace")), Table: query.Get("table"), View: query.Get("view"),
-	}
-	api.Annotate(r, warehouse, on.String())
 	owner, err := h.service.Owner(r.Context(), api.CallerOf(r), on)
 	if err != nil {
 		return err
