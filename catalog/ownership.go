@@ -28,10 +28,25 @@ func (r Resolution) owned(p auth.Principal) (grants []authz.Grant) {
 	if p.Kind == auth.System || p.ID == uuid.Nil || !p.Roles.All {
 		return nil
 	}
-	for _, on := range r.Path() {
-		if r.ownerOf(on) == p.ID {
-			grants = append(grants, authz.Grant{Privilege: authz.Ownership, Kind: on.Kind, SecurableID: on.ID})
+	own := func(owner uuid.UUID, kind authz.SecurableKind, id uuid.UUID) {
+		if owner == p.ID {
+			grants = append(grants, authz.Grant{Privilege: authz.Ownership, Kind: kind, SecurableID: id})
 		}
+	}
+	if r.Warehouse != nil {
+		own(r.Warehouse.OwnerID, authz.Catalog, r.Warehouse.ID)
+	}
+	for _, n := range r.Ancestors {
+		own(n.OwnerID, authz.Namespace, n.ID)
+	}
+	if r.Namespace != nil {
+		own(r.Namespace.OwnerID, authz.Namespace, r.Namespace.ID)
+	}
+	if r.Table != nil {
+		own(r.Table.OwnerID, authz.Table, r.Table.ID)
+	}
+	if r.View != nil {
+		own(r.View.OwnerID, authz.View, r.View.ID)
 	}
 	return grants
 }

@@ -15,12 +15,13 @@ import (
 // The parts behind the pointer's take their row from it, so that they write nothing when it has not moved.
 
 // A table that was renamed since the commit was planned is not the one that was meant: who asked for that name again may
-// have been told that there is none, and what he was told must stay true.
+// have been told that there is none, and what he was told must stay true. The warehouse is compared in a way that no index
+// serves: while the database knows nothing of how many tables a warehouse has, it would else look through them all.
 const sqlSwapPointer = `
 UPDATE tables
 SET table_uuid = @uuid, location = @location, metadata_location = @metadata, format_version = @format,
     version = version + 1, updated_at = @at
-WHERE id = @id AND warehouse_id = @warehouse AND kind = @kind AND metadata_location = @old AND ` + stillThere + `
+WHERE id = @id AND warehouse_id IS NOT DISTINCT FROM @warehouse AND kind = @kind AND metadata_location = @old AND ` + stillThere + `
 RETURNING id`
 
 // The warehouse comes from the namespace, so that a table can never be in two warehouses at once.
