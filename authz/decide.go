@@ -6,6 +6,7 @@ package authz
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 )
@@ -116,6 +117,19 @@ func (s Securable) String() string {
 	}
 	return fmt.Sprintf("%s %q", s.Kind, s.Name)
 }
+
+// HoldsOnService tells whether one of the grants is on the service itself, whatever it is about.
+func HoldsOnService(grants []Grant) bool {
+	return slices.ContainsFunc(grants, func(g Grant) bool { return g.Kind == Root })
+}
+
+// AdministersRoles tells whether a privilege on a warehouse is about its catalog roles: CATALOG_MANAGE_ACCESS and what it contains of
+// that kind. Who manages grants on the warehouse, its owner too, does not hold it.
+func AdministersRoles(p Privilege) bool {
+	return slices.ContainsFunc(rows, func(r Row) bool { return strings.HasPrefix(string(r.Name), catalogRolePrefix) && Implies(p, r.Name) })
+}
+
+const catalogRolePrefix = "CATALOG_ROLE_"
 
 // AdministersPrincipals tells whether one of the grants is on the service and about more than warehouses: principals, their
 // roles, or everything.

@@ -281,7 +281,7 @@ var served = []servedRow{
 	{PrincipalRoleWriteProperties, onRoot, with(byService, PrincipalRoleFullMetadata), "change a principal role's properties"},
 	{PrincipalRoleFullMetadata, onRoot, byService, "create, list, read, change and drop principal roles"},
 	{PrincipalRoleListGrants, onRoot, with(byService, PrincipalRoleManageGrants, PrincipalRoleManageGrantsForGrantee), "see who has a principal role and what it has"},
-	{PrincipalRoleManageGrants, onRoot, byService, "give a principal role to principals"},
+	{PrincipalRoleManageGrants, onRoot, byService, "give principals a principal role that holds nothing on the service itself"},
 	{PrincipalRoleManageGrantsForGrantee, onRoot, byService, "give and take catalog roles to and from a principal role"},
 
 	{CatalogRoleCreate, onCatalog, with(byAccess, CatalogRoleFullMetadata), "create catalog roles"},
@@ -291,6 +291,6 @@ var served = []servedRow{
 	{CatalogRoleWriteProperties, onCatalog, with(byAccess, CatalogRoleFullMetadata), "change a catalog role's properties"},
 	{CatalogRoleFullMetadata, onCatalog, byAccess, "create, list, read, change and drop catalog roles"},
 	{CatalogRoleListGrants, onCatalog, with(byAccess, CatalogRoleManageGrants, CatalogRoleManageGrantsForGrantee), "see what a catalog role holds and who has it"},
-	{CatalogRoleManageGrants, onCatalog, byAccess, "give a catalog role to principal roles and take it back"},
+	{CatalogRoleManageGrants, onCatalog, byAccess, "give a catalog role that administers no roles to principal roles and take it back"},
 	{CatalogRoleManageGrantsForGrantee, onCatalog, byAccess, "take grants away from a catalog role"},
 }

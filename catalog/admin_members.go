@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -18,11 +19,15 @@ type PrincipalRoleMember struct {
 
 func (m PrincipalRoleMember) subject() string { return m.Principal + " -> " + m.Role }
 
-// AssignPrincipalRole gives a principal a principal role. It is idempotent.
+// AssignPrincipalRole gives a principal a principal role. It is idempotent. A role that holds something on the service is given by who
+// administers the service alone, as what it holds is.
 func (s *Service) AssignPrincipalRole(ctx context.Context, c Caller, m PrincipalRoleMember) error {
 	n := need{"assign-principal-role", m.subject(), authz.PrincipalRoleManageGrants}
 	p, r, err := s.memberAndRole(ctx, c, m, n)
 	if err != nil {
+		return err
+	}
+	if err := s.mayHandle(ctx, c, r, n); err != nil {
 		return err
 	}
 	if r.Federated {
@@ -34,15 +39,41 @@ func (s *Service) AssignPrincipalRole(ctx context.Context, c Caller, m Principal
 	return nil
 }
 
-// RevokePrincipalRole takes a principal role from a principal. The last administrator keeps his.
+// RevokePrincipalRole takes a principal role from a principal; who may is as of AssignPrincipalRole. The last administrator keeps his.
 func (s *Service) RevokePrincipalRole(ctx context.Context, c Caller, m PrincipalRoleMember) error {
 	n := need{"revoke-principal-role", m.subject(), authz.PrincipalRoleManageGrants}
 	p, r, err := s.memberAndRole(ctx, c, m, n, authz.PrincipalManageGrantsForGrantee)
 	if err != nil {
 		return err
 	}
+	if err := s.mayHandle(ctx, c, r, n); err != nil {
+		return err
+	}
 	if err := s.Admin.RevokePrincipalRole(ctx, p.ID, r.ID, s.fact(c, n.operation, n.subject, uuid.Nil, p.ID)); err != nil {
 		return fmt.Errorf("revoke principal role %s from %s: %w", m.Role, m.Principal, err)
+	}
+	return nil
+}
+
+// mayHandle refuses to give, to take or to drop a principal role that itself holds something on the service, or a catalog role that
+// administers the roles of its warehouse, unless the caller administers the service, or the warehouse: membership gives nothing that a
+// grant would not give.
+func (s *Service) mayHandle(ctx context.Context, c Caller, r RoleRecord, n need) error {
+	// Outermost first: all that the role holds on the service or the warehouse itself is among so many.
+	grants, err := s.Admin.ListGrants(ctx, r, GrantKey{}, len(authz.Rows()))
+	if err != nil {
+		return fmt.Errorf("list the grants of %s: %w", r.Name, err)
+	}
+	for _, g := range grants {
+		switch {
+		case r.IsPrincipalRole():
+			n.wanted = authz.ServiceManageAccess
+			return s.requireOnRoot(ctx, c, n)
+		case g.Kind == authz.Catalog && authz.AdministersRoles(g.Privilege):
+			n.wanted = authz.CatalogManageAccess
+			_, err := s.requireOnWarehouse(ctx, c, r.WarehouseID.String(), n)
+			return err
+		}
 	}
 	return nil
 }
@@ -109,13 +140,18 @@ func (m CatalogRoleMember) subject() string {
 	return m.PrincipalRole + " -> " + m.Warehouse + "/" + m.CatalogRole
 }
 
-// AssignCatalogRole gives a principal role a catalog role. It is idempotent.
+// AssignCatalogRole gives a principal role a catalog role. It is idempotent. It takes PRINCIPAL_ROLE_LIST as well when the principal role
+// has nothing in the warehouse yet, and is none of the caller's: the answer would tell whether it is there.
 func (s *Service) AssignCatalogRole(ctx context.Context, c Caller, m CatalogRoleMember) error {
-	holder, role, err := s.catalogMember(ctx, c, m, "assign-catalog-role")
+	n := need{"assign-catalog-role", m.subject(), authz.CatalogRoleManageGrants}
+	holder, role, shown, err := s.catalogMember(ctx, c, m, n)
 	if err != nil {
 		return err
 	}
-	f := s.fact(c, "assign-catalog-role", m.subject(), role.WarehouseID, role.ID)
+	if !shown {
+		return s.requireOnRoot(ctx, c, need{n.operation, n.subject, authz.PrincipalRoleList})
+	}
+	f := s.fact(c, n.operation, n.subject, role.WarehouseID, role.ID)
 	if err := s.Admin.AssignCatalogRole(ctx, holder.ID, role.ID, f); err != nil {
 		return fmt.Errorf("assign catalog role %s to %s: %w", m.CatalogRole, m.PrincipalRole, err)
 	}
@@ -124,31 +160,65 @@ func (s *Service) AssignCatalogRole(ctx context.Context, c Caller, m CatalogRole
 
 // RevokeCatalogRole takes a catalog role from a principal role.
 func (s *Service) RevokeCatalogRole(ctx context.Context, c Caller, m CatalogRoleMember) error {
-	holder, role, err := s.catalogMember(ctx, c, m, "revoke-catalog-role")
+	n := need{"revoke-catalog-role", m.subject(), authz.CatalogRoleManageGrants}
+	holder, role, _, err := s.catalogMember(ctx, c, m, n)
 	if err != nil {
 		return err
 	}
-	f := s.fact(c, "revoke-catalog-role", m.subject(), role.WarehouseID, role.ID)
+	f := s.fact(c, n.operation, n.subject, role.WarehouseID, role.ID)
 	if err := s.Admin.RevokeCatalogRole(ctx, holder.ID, role.ID, f); err != nil {
 		return fmt.Errorf("revoke catalog role %s from %s: %w", m.CatalogRole, m.PrincipalRole, err)
 	}
 	return nil
 }
 
-func (s *Service) catalogMember(ctx context.Context, c Caller, m CatalogRoleMember, operation string) (holder, role RoleRecord, err error) {
-	w, err := s.requireOnWarehouse(ctx, c, m.Warehouse, need{operation, m.subject(), authz.CatalogRoleManageGrants})
+// catalogMember finds both roles, for callers who may give the catalog role. A warehouse's administrators do not learn which principal
+// roles there are on the service: one that no right shows them, and that has nothing in their warehouse, is as one that is not there.
+func (s *Service) catalogMember(ctx context.Context, c Caller, m CatalogRoleMember, n need) (holder, role RoleRecord, shown bool, err error) {
+	res, err := s.resolve(ctx, c, Lookup{Warehouse: m.Warehouse})
+	if err == nil {
+		err = s.require(ctx, c, res, res.Path(), n)
+	}
 	if err != nil {
-		return holder, role, err
+		return holder, role, false, err
 	}
-	if role, err = s.roleNamed(ctx, w.ID, m.CatalogRole); err != nil {
-		return holder, role, err
+	if role, err = s.roleNamed(ctx, res.Warehouse.ID, m.CatalogRole); err != nil {
+		return holder, role, false, err
 	}
-	holder, err = s.roleNamed(ctx, uuid.Nil, m.PrincipalRole)
-	return holder, role, err
+	if err := s.mayHandle(ctx, c, role, n); err != nil {
+		return holder, role, false, err
+	}
+	holder, shown, err = s.shownHolder(ctx, c, res, m.PrincipalRole)
+	return holder, role, shown, err
+}
+
+// shownHolder finds a principal role that the caller may know of in a warehouse: who lists principal roles knows all of them, everybody
+// those that he has, and those that have a role in the warehouse. For others it gives the zero record of a role that nobody has, whether
+// it is there or not.
+func (s *Service) shownHolder(ctx context.Context, c Caller, res Resolution, name string) (holder RoleRecord, shown bool, err error) {
+	holder, err = s.roleNamed(ctx, uuid.Nil, name)
+	root := res.Path()[:1]
+	if allowed(res, root, authz.PrincipalRoleList) || allowed(res, root, authz.PrincipalRoleListGrants) || err != nil && !fault.Is(err, fault.NotFound) {
+		return holder, true, err
+	}
+	// What is asked is asked of a missing one too, so that time does not tell the two apart.
+	own, err := s.Admin.Holdings(ctx, Holder{ID: c.Principal.ID, Brought: c.Principal.Roles.Brought}, uuid.Nil, root)
+	if err != nil {
+		return RoleRecord{}, false, fmt.Errorf("list the roles of %s: %w", c.Principal.Name, err)
+	}
+	has := func(r HeldRole) bool { return r.PrincipalRole == name && isActive(c.Principal.Roles, name) }
+	there, err := s.Admin.CatalogRolesOf(ctx, holder.ID, res.Warehouse.ID, ListQuery{Page: Page{Limit: 1}})
+	if err != nil {
+		return RoleRecord{}, false, fmt.Errorf("list the catalog roles of %s: %w", name, err)
+	}
+	if holder.ID != uuid.Nil && (len(there) > 0 || slices.ContainsFunc(own.Roles, has)) {
+		return holder, true, nil
+	}
+	return RoleRecord{}, false, nil
 }
 
 // ListCatalogRolesOf gives the catalog roles that m's principal role has in m's warehouse. Administrators of the
-// service may ask, and those of the warehouse.
+// service may ask, and those of the warehouse; to these a principal role that has none there is as one that does not exist.
 func (s *Service) ListCatalogRolesOf(ctx context.Context, c Caller, m CatalogRoleMember, q ListQuery) ([]RoleRecord, error) {
 	res, err := s.resolve(ctx, c, Lookup{Warehouse: m.Warehouse})
 	if err != nil {
@@ -160,7 +230,7 @@ func (s *Service) ListCatalogRolesOf(ctx context.Context, c Caller, m CatalogRol
 			return nil, err
 		}
 	}
-	holder, err := s.roleNamed(ctx, uuid.Nil, m.PrincipalRole)
+	holder, _, err := s.shownHolder(ctx, c, res, m.PrincipalRole)
 	if err != nil {
 		return nil, err
 	}

@@ -123,9 +123,14 @@ func (s *Service) UpdatePrincipal(ctx context.Context, c Caller, name string, u 
 	return p, nil
 }
 
-// DropPrincipal removes a principal; its tokens end with it. Root and the last administrator stay.
+// DropPrincipal removes a principal; its tokens end with it. Root and the last administrator stay. One that holds something on the
+// service is dropped by who administers the service alone.
 func (s *Service) DropPrincipal(ctx context.Context, c Caller, name string) error {
-	p, err := s.principalFor(ctx, c, need{"drop-principal", name, authz.PrincipalDrop})
+	n := need{"drop-principal", name, authz.PrincipalDrop}
+	p, err := s.principalFor(ctx, c, n)
+	if err == nil {
+		err = s.mayBecome(ctx, c, p, n)
+	}
 	if err != nil {
 		return err
 	}
@@ -181,8 +186,8 @@ func (s *Service) RotateSecret(ctx context.Context, c Caller, name string) (Prin
 		SecretChange{ClientID: p.ClientID, Secret: stored, Replaces: c.Principal.SecretMark})
 }
 
-// mayBecome refuses to give the caller another principal's credentials when that one has rights over principals, unless the caller
-// administers the service: who may help people who lost their secrets must not become administrator by it.
+// mayBecome refuses to give the caller another principal's credentials when that one holds anything on the service, unless the caller
+// administers the service: who may help people who lost their secrets must get by it nothing that no grant would give him.
 func (s *Service) mayBecome(ctx context.Context, c Caller, p PrincipalRecord, n need) error {
 	if p.ID == c.Principal.ID {
 		return nil
@@ -193,7 +198,7 @@ func (s *Service) mayBecome(ctx context.Context, c Caller, p PrincipalRecord, n 
 	if err != nil {
 		return fmt.Errorf("resolve the grants of %s: %w", p.Name, err)
 	}
-	if !authz.AdministersPrincipals(theirs) {
+	if !authz.HoldsOnService(theirs) {
 		return nil
 	}
 	n.wanted = authz.ServiceManageAccess

@@ -155,7 +155,8 @@ func (s *Service) UpdateRole(ctx context.Context, c Caller, n RoleName, u Update
 	return r, nil
 }
 
-// DropRole removes a role with what it holds. The roles that every installation and every warehouse has stay.
+// DropRole removes a role with what it holds. The roles that every installation and every warehouse has stay; one that holds something on
+// the service is dropped by who administers the service alone, and one that administers its warehouse's roles by who administers that.
 func (s *Service) DropRole(ctx context.Context, c Caller, n RoleName) error {
 	r, err := s.findRole(ctx, c, n, roleDrop)
 	if err != nil {
@@ -163,6 +164,9 @@ func (s *Service) DropRole(ctx context.Context, c Caller, n RoleName) error {
 	}
 	if n.Warehouse == "" && r.Name == ServiceAdminRole || n.Warehouse != "" && r.Name == CatalogAdminRole {
 		return fault.New(fault.IllegalArgument, "the %s %s cannot be dropped", n.what(), r.Name)
+	}
+	if err := s.mayHandle(ctx, c, r, need{roleDrop.operation(n), n.subject(), roleDrop.principal}); err != nil {
+		return err
 	}
 	if err := s.Admin.DropRole(ctx, r, s.fact(c, roleDrop.operation(n), n.subject(), r.WarehouseID, r.ID)); err != nil {
 		return fmt.Errorf("drop role %s: %w", n.Name, err)

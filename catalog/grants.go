@@ -42,7 +42,8 @@ var grantsSeen = map[authz.SecurableKind]authz.Privilege{
 	authz.View:      authz.ViewListGrants,
 }
 
-// Grant gives a catalog role a privilege on something in its warehouse. It is idempotent.
+// Grant gives a catalog role a privilege on something in its warehouse. It is idempotent. What administers the warehouse's roles is given
+// by who holds CATALOG_MANAGE_ACCESS on it: managing its grants, as its owner may, does not contain that.
 func (s *Service) Grant(ctx context.Context, c Caller, role RoleName, t GrantTarget) error {
 	if err := t.validate(); err != nil {
 		return err
@@ -51,6 +52,11 @@ func (s *Service) Grant(ctx context.Context, c Caller, role RoleName, t GrantTar
 	res, on, err := s.grantSecurable(ctx, c, role, t, n)
 	if err != nil {
 		return err
+	}
+	if t.Kind == authz.Catalog && authz.AdministersRoles(t.Privilege) {
+		if err := s.require(ctx, c, res, res.Path(), need{n.operation, n.subject, authz.CatalogManageAccess}); err != nil {
+			return err
+		}
 	}
 	r, err := s.roleNamed(ctx, res.Warehouse.ID, role.Name)
 	if err != nil {

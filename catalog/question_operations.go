@@ -89,6 +89,12 @@ var operationNeeds = map[string][]operationTarget{
 	"update-principal":      on(authz.Root, authz.PrincipalWriteProperties),
 	"drop-principal":        on(authz.Root, authz.PrincipalDrop),
 	"reset-secret":          on(authz.Root, authz.PrincipalResetCredentials),
+	"rotate-secret":         on(authz.Root, authz.PrincipalRotateCredentials),
+	"list-principal-keys":   on(authz.Root, authz.PrincipalReadProperties),
+	"add-principal-key":     on(authz.Root, authz.PrincipalResetCredentials),
+	"remove-principal-key":  on(authz.Root, authz.PrincipalResetCredentials),
+	"list-signing-keys":     on(authz.Root, authz.ServiceManageAccess),
+	"rotate-signing-keys":   on(authz.Root, authz.ServiceManageAccess),
 	"list-personal-tokens":  on(authz.Root, authz.PrincipalReadProperties),
 	"load-personal-token":   on(authz.Root, authz.PrincipalReadProperties),
 	"create-personal-token": on(authz.Root, authz.PrincipalResetCredentials),
@@ -103,8 +109,8 @@ var operationNeeds = map[string][]operationTarget{
 
 	"list-roles-of-principal":   on(authz.Root, authz.PrincipalListGrants),
 	"assign-principal-role":     on(authz.Root, authz.PrincipalRoleManageGrants),
-	"grant-on-service":          on(authz.Root, authz.PrincipalRoleManageGrants),
-	"revoke-on-service":         on(authz.Root, authz.PrincipalRoleManageGrants),
+	"grant-on-service":          on(authz.Root, authz.ServiceManageAccess),
+	"revoke-on-service":         on(authz.Root, authz.ServiceManageAccess),
 	"revoke-principal-role":     on(authz.Root, authz.PrincipalRoleManageGrants, authz.PrincipalManageGrantsForGrantee),
 	"list-principals-with-role": on(authz.Root, authz.PrincipalRoleListGrants),
 

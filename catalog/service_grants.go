@@ -20,10 +20,10 @@ func (g ServiceGrant) subject() string {
 	return fmt.Sprintf("%s on the service to %s", g.Privilege, g.Role)
 }
 
-// GrantOnService gives a principal role a privilege on the service. It is idempotent. Administering the service as a whole is
-// service_admin's and given with that role.
+// GrantOnService gives a principal role a privilege on the service. It is idempotent, and takes SERVICE_MANAGE_ACCESS: who could give
+// one that he does not hold would give it to himself. Administering the service as a whole is service_admin's and given with that role.
 func (s *Service) GrantOnService(ctx context.Context, c Caller, g ServiceGrant) error {
-	n := need{"grant-on-service", g.subject(), authz.PrincipalRoleManageGrants}
+	n := need{"grant-on-service", g.subject(), authz.ServiceManageAccess}
 	role, on, err := s.serviceGrant(ctx, c, g, n)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (s *Service) GrantOnService(ctx context.Context, c Caller, g ServiceGrant) 
 
 // RevokeOnService takes a privilege on the service back from a principal role. It is idempotent.
 func (s *Service) RevokeOnService(ctx context.Context, c Caller, g ServiceGrant) error {
-	n := need{"revoke-on-service", g.subject(), authz.PrincipalRoleManageGrants}
+	n := need{"revoke-on-service", g.subject(), authz.ServiceManageAccess}
 	role, on, err := s.serviceGrant(ctx, c, g, n)
 	if err != nil {
 		return err

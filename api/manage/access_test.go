@@ -400,8 +400,7 @@ func TestCanI_RefusesWhatCannotBeMeant(t *testing.T) {
 // unexplained are operations without an answer to who may call them: everybody may, or it is decided by more than grants.
 var unexplained = []string{
 	"load-config", "who-am-i", "can-i", // for everybody who is signed in
-	"rotate-secret", "list-reach", "load-job", "retry-job", // decided by who asks, and about what
-	"list-principal-keys", "add-principal-key", "remove-principal-key", "list-signing-keys", "rotate-signing-keys", // the same, or an administrator's
+	"list-reach", "load-job", "retry-job", // decided by who asks, and about what
 }
 
 // Every operation of the endpoint table can be asked about, and nothing else can.

@@ -34,11 +34,14 @@ var operationBodies = map[string]string{
 	"create-warehouse": fileCatalog("X-new", "file:///lakes/X-new"), "create-principal": `{"principal":{"name":"X-new"}}`,
 	"create-principal-role": `{"principalRole":{"name":"X-new"}}`, "create-catalog-role": `{"catalogRole":{"name":"X-new"}}`,
 	"assign-principal-role": `{"principalRole":{"name":"X-spare"}}`, "assign-catalog-role": `{"catalogRole":{"name":"X-spare"}}`,
-	"create-personal-token": `{"name":"X-new"}`,
-	"add-grant":             `{"grant":{"type":"table","namespace":["NS"],"tableName":"t","privilege":"TABLE_LIST"}}`,
-	"revoke-grant":          `{"grant":{"type":"table","namespace":["NS"],"tableName":"t","privilege":"TABLE_LIST"}}`,
-	"set-owner":             `{"namespace":["NS"],"table":"t","owner":""}`, "set-maintenance": `{"settings":{"enabled":"true"}}`, "run-maintenance": `{"job":"compaction"}`,
+	"create-personal-token": `{"name":"X-new"}`, "add-principal-key": `{"key":` + quote(otherKey) + `}`,
+	"add-grant":    `{"grant":{"type":"table","namespace":["NS"],"tableName":"t","privilege":"TABLE_LIST"}}`,
+	"revoke-grant": `{"grant":{"type":"table","namespace":["NS"],"tableName":"t","privilege":"TABLE_LIST"}}`,
+	"set-owner":    `{"namespace":["NS"],"table":"t","owner":""}`, "set-maintenance": `{"settings":{"enabled":"true"}}`, "run-maintenance": `{"job":"compaction"}`,
 }
+
+// otherKey is a public key beside someKey.
+const otherKey = `{"kty":"OKP","crv":"Ed25519","x":"PUAXw-hDiVqStwqnTRt-vJyYLM8uxJaMwM1V8Sr0Zgw"}`
 
 // trial is one operation with things of its own to work on.
 type trial struct {
@@ -109,6 +112,10 @@ func (s *trial) compose() {
 		made := s.root.want(201, post, "/principals/"+s.x+"/tokens", `{"name":"t"}`)
 		id, _ := made.at(s.t, "token", "id").(string)
 		s.target = strings.Replace(s.target, "{token}", id, 1)
+	}
+	if strings.Contains(s.e.Pattern, "{key}") {
+		kid, _ := s.root.want(201, post, "/principals/"+s.x+"/keys", `{"key":`+quote(someKey)+`}`).at(s.t, "kid").(string)
+		s.target = strings.Replace(s.target, "{key}", kid, 1)
 	}
 	if s.e.Operation == "who-can" {
 		s.target += "?privilege=TABLE_LIST&catalog=lake&namespace=" + s.x + "&table=t"

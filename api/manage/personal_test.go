@@ -231,3 +231,100 @@ func TestSecrets_HelpersDoNotBecomeAdministrators(t *testing.T) {
 	}
 	root.want(200, post, "/principals/boss/reset", "")
 }
+
+// Who hands out roles gets by it nothing that no grant would give him: what is held on the service is given by who administers it, as a
+// privilege, by a role and by another's credentials alike.
+func TestRoles_WhoHandsThemOutDoesNotBecomeAdministrator(t *testing.T) {
+	o := newOffice(t)
+	root := o.admin()
+	clerk := o.login(o.hire("clerk", "clerks"), "")
+	o.hire("ann", "analysts")
+	o.hire("boss", "bosses")
+	o.hire("maker", "makers")
+	for _, right := range []string{"PRINCIPAL_ROLE_MANAGE_GRANTS_ON_SECURABLE", "PRINCIPAL_MANAGE_GRANTS_FOR_GRANTEE", "PRINCIPAL_MANAGE_GRANTS_ON_SECURABLE",
+		"PRINCIPAL_ROLE_MANAGE_GRANTS_FOR_GRANTEE", "PRINCIPAL_FULL_METADATA", "PRINCIPAL_ROLE_FULL_METADATA", "PRINCIPAL_RESET_CREDENTIALS"} {
+		root.want(204, put, "/principal-roles/clerks/service-privileges/"+right, "")
+	}
+	root.want(204, put, "/principal-roles/bosses/service-privileges/PRINCIPAL_LIST", "")
+	root.want(204, put, "/principal-roles/makers/service-privileges/CATALOG_FULL_METADATA", "")
+	for _, role := range []string{"service_admin", "bosses", "makers", "clerks"} {
+		for _, who := range []string{"clerk", "ann"} {
+			if r := clerk.want(403, put, "/principals/"+who+"/principal-roles", `{"principalRole":{"name":"`+role+`"}}`); !strings.Contains(r.body, "SERVICE_MANAGE_ACCESS") {
+				t.Errorf("%s: %s", role, r.body)
+			}
+		}
+	}
+	for _, c := range [][3]string{
+		{put, "/principal-roles/clerks/service-privileges/PRINCIPAL_IMPERSONATE", ""},
+		{put, "/principal-roles/analysts/service-privileges/CATALOG_CREATE", ""},
+		{del, "/principal-roles/bosses/service-privileges/PRINCIPAL_LIST", ""},
+		{del, "/principals/root/principal-roles/service_admin", ""},
+		{del, "/principals/boss/principal-roles/bosses", ""},
+		{del, "/principal-roles/bosses", ""}, {del, "/principals/boss", ""},
+		{post, "/principals/maker/reset", ""}, {post, "/principals/maker/tokens", `{"name":"x"}`},
+	} {
+		if r := clerk.call(c[0], c[1], c[2]); r.status != 403 || !strings.Contains(r.body, "SERVICE_MANAGE_ACCESS") {
+			t.Errorf("%s %s: %d %s", c[0], c[1], r.status, r.body)
+		}
+	}
+	// What clerks are for goes on.
+	clerk.want(201, put, "/principals/clerk/principal-roles", `{"principalRole":{"name":"analysts"}}`)
+	clerk.want(204, del, "/principals/clerk/principal-roles/analysts", "")
+	clerk.want(200, post, "/principals/ann/reset", "")
+	clerk.want(204, del, "/principals/ann", "")
+	root.want(201, put, "/principals/clerk/principal-roles", `{"principalRole":{"name":"bosses"}}`)
+}
+
+// The same in a warehouse: catalog_admin is given by who holds CATALOG_MANAGE_ACCESS, by grant and by role.
+func TestRoles_WhoHandsThemOutDoesNotTakeTheWarehouse(t *testing.T) {
+	o := newOffice(t)
+	o.open("lake")
+	root := o.admin()
+	clerk, keeper := o.login(o.hire("clerk", "clerks"), ""), o.login(o.hire("keeper", "keepers", "readers"), "")
+	o.let("clerks", "lake", "CATALOG_ROLE_MANAGE_GRANTS_ON_SECURABLE")
+	o.let("keepers", "lake", "OWNERSHIP")
+	o.let("readers", "lake", "TABLE_READ_DATA")
+	const roles = "/principal-roles/clerks/catalog-roles/lake"
+	for _, role := range []string{"catalog_admin", "clerks"} {
+		if r := clerk.want(403, put, roles, `{"catalogRole":{"name":"`+role+`"}}`); !strings.Contains(r.body, "CATALOG_MANAGE_ACCESS") {
+			t.Errorf("%s: %s", role, r.body)
+		}
+	}
+	clerk.want(403, del, "/principal-roles/service_admin/catalog-roles/lake/catalog_admin", "")
+	for _, privilege := range []string{"CATALOG_MANAGE_ACCESS", "CATALOG_ROLE_MANAGE_GRANTS_ON_SECURABLE", "CATALOG_ROLE_FULL_METADATA"} {
+		body := `{"grant":{"type":"catalog","privilege":"` + privilege + `"}}`
+		if r := keeper.want(403, put, "/catalogs/lake/catalog-roles/keepers/grants", body); !strings.Contains(r.body, "CATALOG_MANAGE_ACCESS") {
+			t.Errorf("%s: %s", privilege, r.body)
+		}
+	}
+	keeper.want(201, put, "/catalogs/lake/catalog-roles/readers/grants", `{"grant":{"type":"catalog","privilege":"TABLE_LIST"}}`)
+	clerk.want(201, put, roles, `{"catalogRole":{"name":"readers"}}`)
+	clerk.want(204, del, roles+"/readers", "")
+	root.want(201, put, roles, `{"catalogRole":{"name":"catalog_admin"}}`)
+}
+
+// Who administers one warehouse does not learn by it which principal roles there are.
+func TestRoles_OfOthersAreNotProbed(t *testing.T) {
+	o := newOffice(t)
+	o.open("north")
+	root := o.admin()
+	o.hire("reader", "readers")
+	o.let("readers", "north", "TABLE_LIST")
+	north := o.login(o.hire("of-north", "north-admins"), "")
+	root.want(201, put, "/principal-roles/north-admins/catalog-roles/north", `{"catalogRole":{"name":"catalog_admin"}}`)
+	o.hire("of-south", "south-admins")
+	for _, c := range [][2]string{{get, ""}, {put, ""}, {del, "/readers"}} {
+		there := north.call(c[0], "/principal-roles/south-admins/catalog-roles/north"+c[1], `{"catalogRole":{"name":"readers"}}`)
+		missing := north.call(c[0], "/principal-roles/never-admins/catalog-roles/north"+c[1], `{"catalogRole":{"name":"readers"}}`)
+		if there.status != missing.status || strings.ReplaceAll(there.body, "south", "never") != missing.body {
+			t.Errorf("%s: %d %s, and of a missing one %d %s", c[0], there.status, there.body, missing.status, missing.body)
+		}
+	}
+	north.want(201, put, "/principal-roles/north-admins/catalog-roles/north", `{"catalogRole":{"name":"readers"}}`) // its own
+	north.want(204, del, "/principal-roles/readers/catalog-roles/north/readers", "")                                // has one in the warehouse
+	if r := north.want(403, put, "/principal-roles/readers/catalog-roles/north", `{"catalogRole":{"name":"readers"}}`); !strings.Contains(r.body, "PRINCIPAL_ROLE_LIST") {
+		t.Errorf("%s", r.body)
+	}
+	root.want(404, put, "/principal-roles/never-admins/catalog-roles/north", `{"catalogRole":{"name":"readers"}}`)
+	root.want(404, get, "/principal-roles/never-admins/catalog-roles/north", "")
+}
