@@ -299,6 +299,24 @@ func TestAdministrators_TheLastOneStays(t *testing.T) {
 	s.must(s.DropPrincipal(ctx, s.principal("x").ID, adminFact("drop")))
 }
 
+// Who is administrator by an identity provider does not count: it may be away, or take him away.
+func TestAdministrators_TheLastOneWithASecretStays(t *testing.T) {
+	s := newStaff(t)
+	ctx := t.Context()
+	admins, last := s.administrators(), s.principal("last")
+	s.assign(last, admins)
+	s.must(s.CreateIdentity(ctx, newIdentity("sso:boss", "u-1")))
+	boss, err := s.FindPrincipal(ctx, "sso:boss")
+	s.must(err)
+	s.assign(boss, admins)
+	wantKind(t, s.RevokePrincipalRole(ctx, last.ID, admins.ID, adminFact("revoke")), fault.IllegalArgument)
+	wantKind(t, s.DropPrincipal(ctx, last.ID, adminFact("drop")), fault.IllegalArgument)
+	s.must(s.RevokePrincipalRole(ctx, boss.ID, admins.ID, adminFact("revoke")))
+	s.assign(boss, admins)
+	s.assign(s.principal("other"), admins)
+	s.must(s.DropPrincipal(ctx, last.ID, adminFact("drop")))
+}
+
 // A grant that races the drop of its role is either dropped with it or refused.
 func TestGrants_RaceWithTheDropOfTheirRole(t *testing.T) {
 	s := newStaff(t)

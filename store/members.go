@@ -21,13 +21,16 @@ WHERE principal_roles.id IN (SELECT grants.role_id FROM grants
 ORDER BY principal_roles.id
 FOR UPDATE`
 
+// Those that an identity provider knows do not count: when it is away, or takes them away, nobody could administer.
 const sqlCountAdministrators = `
 SELECT count(DISTINCT principal_role_members.principal_id)
 FROM grants
 JOIN principal_role_members ON principal_role_members.principal_role_id = grants.role_id
+JOIN principals ON principals.id = principal_role_members.principal_id AND principals.kind = 'service'
+JOIN principal_secrets ON principal_secrets.principal_id = principals.id
 WHERE grants.securable_kind = 'root' AND grants.privilege = @privilege`
 
-// keepingAdministrators runs fn and refuses, with fault.IllegalArgument, what takes the service's last administrator
+// keepingAdministrators runs fn and refuses, with fault.IllegalArgument, what takes the service's last administrator with a secret
 // away: nobody could undo it. Only bootstrap could help then.
 func keepingAdministrators(ctx context.Context, tx pgx.Tx, fn func() error) error {
 	args := pgx.NamedArgs{"privilege": string(authz.ServiceManageAccess)}
@@ -46,7 +49,7 @@ func keepingAdministrators(ctx context.Context, tx pgx.Tx, fn func() error) erro
 	}
 	if before > 0 && left == 0 {
 		return fault.New(fault.IllegalArgument,
-			"refused: nobody would be left who holds %s; make another principal administrator first", authz.ServiceManageAccess)
+			"refused: nobody who signs in with a secret would be left who holds %s; make another principal administrator first", authz.ServiceManageAccess)
 	}
 	return nil
 }

@@ -163,10 +163,11 @@ const sqlForgetRevoked = `DELETE FROM revoked_tokens WHERE principal_id = @princ
 
 const sqlCountRevoked = `SELECT count(*) FROM revoked_tokens WHERE principal_id = @principal`
 
-// Whatever was issued in the millisecond of the revocation is older than it, and each revocation has its own.
+// Whatever was issued in the millisecond of the revocation is older than it, and each revocation has its own. It is no earlier than now by
+// the database's clock: a server whose own is behind would leave tokens of other servers alive.
 const sqlRevokeAllTokens = `
 UPDATE principals
-SET tokens_not_before = greatest(date_trunc('milliseconds', @at::timestamptz), tokens_not_before) + interval '1 millisecond'
+SET tokens_not_before = date_trunc('milliseconds', greatest(@at::timestamptz, clock_timestamp(), tokens_not_before)) + interval '1 millisecond'
 WHERE id = @principal`
 
 // A personal access token that is used as it is has its own id in the audit. It ends as a whole: it lives longer than any revocation of

@@ -162,11 +162,13 @@ func (s *Store) RevokeTokens(ctx context.Context, r catalog.TokenRevocation, f c
 			}
 		}
 		if r.TokenID == "" || revoked > auth.RevokedTokensMax {
-			moment := f.At.Truncate(time.Millisecond)
-			if moment.Before(row.notBefore) {
-				moment = row.notBefore
+			moment := f.At
+			for _, other := range []time.Time{row.notBefore, st.now} {
+				if moment.Before(other) {
+					moment = other
+				}
 			}
-			row.notBefore = moment.Add(time.Millisecond)
+			row.notBefore = moment.Truncate(time.Millisecond).Add(time.Millisecond)
 			st.principals[r.PrincipalID] = row
 			maps.DeleteFunc(st.revoked, func(t revokedToken, _ time.Time) bool { return t.principal == r.PrincipalID })
 		}

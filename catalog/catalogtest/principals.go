@@ -152,7 +152,7 @@ func (st *state) keepingAdministrators(fn func() error) error {
 	}
 	if before > 0 && st.administrators() == 0 {
 		return fault.New(fault.IllegalArgument,
-			"refused: nobody would be left who holds %s; make another principal administrator first", authz.ServiceManageAccess)
+			"refused: nobody who signs in with a secret would be left who holds %s; make another principal administrator first", authz.ServiceManageAccess)
 	}
 	return nil
 }
@@ -161,9 +161,11 @@ func (st *state) administrators() int {
 	found := map[uuid.UUID]bool{}
 	for m := range st.principalRoles {
 		if st.grants[grantRow{m.role, authz.Root, authz.RootID, authz.ServiceManageAccess}] {
-			found[m.member] = true
+			p := st.principals[m.member]
+			found[m.member] = p.Kind == auth.Service && len(p.secret.Form) > 0
 		}
 	}
+	maps.DeleteFunc(found, func(_ uuid.UUID, counts bool) bool { return !counts })
 	return len(found)
 }
 
