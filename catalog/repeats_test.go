@@ -12,7 +12,6 @@ import (
 	"catalogd/catalog"
 	"catalogd/catalog/commit"
 	"catalogd/internal/fault"
-	"catalogd/vending"
 )
 
 // A commit whose snapshot is in the table but whose other changes are not was never applied whole: it is neither
@@ -204,13 +203,18 @@ func TestCommit_RepeatAfterARenameIsUnknown(t *testing.T) {
 	wantKind(t, b.commitAs(system, "u", b.appendTo(table, 8)), fault.NoSuchTable)
 }
 
+// createWithSnapshot is a create transaction that brings data.
+func (b *bench) createWithSnapshot() commit.Request {
+	const made = "33333333-3333-4333-8333-333333333333"
+	return b.decode(createCommit(made, fmt.Sprintf(`,{"action":"add-snapshot","snapshot":{"snapshot-id":5,"sequence-number":1,"timestamp-ms":%d,
+		"manifest-list":"s3://bucket/w/%s/metadata/5.avro","schema-id":0,"summary":{"operation":"append"}}},
+		{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":5}`, b.began.UnixMilli(), made)))
+}
+
 // A table that a create transaction made is not refused cleanly either when it has another name by the time of the repeat.
 func TestCommit_RepeatedCreateAfterARename(t *testing.T) {
 	b := newBench(t)
-	const made = "33333333-3333-4333-8333-333333333333"
-	create := b.decode(createCommit(made, fmt.Sprintf(`,{"action":"add-snapshot","snapshot":{"snapshot-id":5,"sequence-number":1,"timestamp-ms":%d,
-		"manifest-list":"s3://bucket/w/%s/metadata/5.avro","schema-id":0,"summary":{"operation":"append"}}},
-		{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":5}`, b.began.UnixMilli(), made)))
+	create := b.createWithSnapshot()
 	for range 2 {
 		if err := b.commitAs(system, "t", create); err != nil {
 			t.Fatal(err)
@@ -227,10 +231,7 @@ func TestCommit_RepeatedCreateAfterARename(t *testing.T) {
 // Nor when its maker lost the right to make tables, or never had that to read them.
 func TestCommit_RepeatedCreateAfterARevoke(t *testing.T) {
 	b := newBench(t)
-	const made = "33333333-3333-4333-8333-333333333333"
-	create := b.decode(createCommit(made, fmt.Sprintf(`,{"action":"add-snapshot","snapshot":{"snapshot-id":5,"sequence-number":1,"timestamp-ms":%d,
-		"manifest-list":"s3://bucket/w/%s/metadata/5.avro","schema-id":0,"summary":{"operation":"append"}}},
-		{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":5}`, b.began.UnixMilli(), made)))
+	create := b.createWithSnapshot()
 	if err := b.commitAs(system, "t", create); err != nil {
 		t.Fatal(err)
 	}
@@ -240,25 +241,14 @@ func TestCommit_RepeatedCreateAfterARevoke(t *testing.T) {
 	}
 }
 
-// slowFiles are metadata files before each of which something else happens.
-type slowFiles struct {
-	catalog.MetadataIO
-	meanwhile func()
-}
-
-func (f slowFiles) WriteMetadata(ctx context.Context, at vending.FilePlace, body []byte) error {
-	f.meanwhile()
-	return f.MetadataIO.WriteMetadata(ctx, at, body)
-}
-
 // A commit is under way, its table gets another name, and the commit comes again: that one is refused, and the refusal must
 // stay true.
 func TestCommit_RefusedWhileUnderWay(t *testing.T) {
 	b := newBench(t)
 	landed := b.appendTo(b.mustCreate("t"), 7)
-	other, meanwhile := b.start(), 0
-	b.Metadata = slowFiles{b.files, func() {
-		if meanwhile++; meanwhile > 1 {
+	other, writes := b.start(), 0
+	b.Metadata = meanwhile{b.files, func() {
+		if writes++; writes > 1 {
 			return
 		}
 		if err := other.RenameTable(ctx, system, catalog.RenameTableRequest{Warehouse: "w", From: id("t"), To: id("u")}); err != nil {
@@ -292,9 +282,9 @@ func TestCommit_CreateUnderWayTwice(t *testing.T) {
 				_, err := s.CommitTable(ctx, system, catalog.CommitTableRequest{Warehouse: "w", Ident: id("t"), Change: create})
 				return err
 			}
-			other, meanwhile := b.start(), 0
-			b.Metadata = slowFiles{b.files, func() {
-				if meanwhile++; meanwhile > 1 {
+			other, writes := b.start(), 0
+			b.Metadata = meanwhile{b.files, func() {
+				if writes++; writes > 1 {
 					return
 				}
 				if err := commit(other); err != nil {

@@ -226,6 +226,32 @@ func startBound(cmd *exec.Cmd) error {
 	return <-started
 }
 
+// startTalking starts a client that is told what to do on its standard input and answers on its standard output. It ends
+// with the test, which fails when the client does; problems is what it has complained of.
+func startTalking(t *testing.T, cmd *exec.Cmd) (in io.WriteCloser, out io.Reader, problems *lockedBuffer) {
+	t.Helper()
+	problems = &lockedBuffer{}
+	cmd.Stderr = problems
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err = cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := startBound(cmd); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%s: %v\n%s", cmd, err, problems)
+		}
+	})
+	return in, out, problems
+}
+
 // stop ends the server as an operator would.
 func (s *server) stop() {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)

@@ -33,25 +33,7 @@ func startPolaris(t *testing.T, s *server) *polaris {
 	cmd := exec.Command(python, filepath.Join(root(t), "e2e", "clients", "polaris-cli", "drive.py"))
 	home := t.TempDir()
 	cmd.Env = append(cleanEnv(), "HOME="+home, "POLARIS_HOME="+home)
-	log := &lockedBuffer{}
-	cmd.Stderr = log
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = in.Close()
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("the driver of Polaris' client: %v\n%s", err, log)
-		}
-	})
+	in, out, _ := startTalking(t, cmd)
 	p := &polaris{
 		t: t, front: newFront(t, s), in: json.NewEncoder(in), out: json.NewDecoder(out),
 		results: &table{corner: "command", columns: []string{"result", "calls"}, cells: map[[2]string]string{}},

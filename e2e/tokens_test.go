@@ -36,25 +36,7 @@ func startLive(t *testing.T, s *server, env ...string) *liveClient {
 	for _, name := range []string{"CATALOG_URI", "CATALOG_WAREHOUSE", "CATALOG_OAUTH2__SERVER__URI"} {
 		cmd.Env = append(cmd.Env, name+"="+s.env[name])
 	}
-	problems := &lockedBuffer{}
-	cmd.Stderr = problems
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := startBound(cmd); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close()
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("%v\n%s", err, problems)
-		}
-	})
+	in, out, problems := startTalking(t, cmd)
 	c := &liveClient{t: t, in: in, lines: bufio.NewScanner(out)}
 	if !c.lines.Scan() || c.lines.Text() != "ready" {
 		t.Fatalf("the client did not start: %s\n%s", c.lines.Text(), problems)

@@ -78,6 +78,16 @@ func pagingOf(query url.Values) (api.Paging, error) {
 	return paging, err
 }
 
+// listAsked reads the query of a list, and how it is wanted.
+func listAsked(r *http.Request) (url.Values, api.Paging, error) {
+	query, err := api.Query(r)
+	if err != nil {
+		return nil, api.Paging{}, err
+	}
+	paging, err := pagingOf(query)
+	return query, paging, err
+}
+
 // list answers a list by name of what the path names, or the part of it that pageToken, pageSize, namePrefix and
 // nameContains ask for.
 func list[Name, Record, Shape any](
@@ -88,11 +98,7 @@ func list[Name, Record, Shape any](
 		if err != nil {
 			return err
 		}
-		query, err := api.Query(r)
-		if err != nil {
-			return err
-		}
-		paging, err := pagingOf(query)
+		query, paging, err := listAsked(r)
 		if err != nil {
 			return err
 		}

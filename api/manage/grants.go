@@ -60,11 +60,7 @@ func (h *handlers) listGrants(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	query, err := api.Query(r)
-	if err != nil {
-		return err
-	}
-	paging, err := pagingOf(query)
+	_, paging, err := listAsked(r)
 	if err != nil {
 		return err
 	}
