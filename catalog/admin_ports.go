@@ -204,4 +204,5 @@ type AdminStore interface {
 	TokenStore
 	NetworkStore
 	OwnerStore
+	WebhookStore
 }

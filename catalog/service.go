@@ -18,6 +18,7 @@ type Service struct {
 	Secrets   *auth.Secrets               // makes and hashes principals' secrets
 	// SigningKeyMaker makes the keys that tokens are signed with; nil where none is ever made.
 	SigningKeyMaker KeyMaker
+	Webhooks        WebhookConfig
 	Now             Clock
 	Log             *slog.Logger
 
@@ -57,6 +58,7 @@ type Config struct {
 	Secrets   *auth.Secrets // nil where no principal is ever made
 	// SigningKeyMaker makes the keys that tokens are signed with; nil where none is ever made.
 	SigningKeyMaker KeyMaker
+	Webhooks        WebhookConfig
 	Now             Clock        // nil: time.Now
 	Log             *slog.Logger // nil: slog.Default()
 	// ParallelTables bounds how many tables of one transaction are resolved, read or written at a time; 0 means
@@ -87,7 +89,7 @@ func New(c Config) *Service {
 	}
 	return &Service{
 		Store: c.Store, Admin: c.Admin, Metadata: c.Metadata, Providers: c.Providers, Secrets: c.Secrets, SigningKeyMaker: c.SigningKeyMaker,
-		Now: c.Now, Log: c.Log,
+		Webhooks: c.Webhooks, Now: c.Now, Log: c.Log,
 		cache: newMetadataCache(c.MetadataCacheBytes), turns: newTurns(), denials: newDenials(), registers: newRegisters(), repeats: newRepeats(),
 		transactionBytes: transactionBytesMax, parallelTables: c.ParallelTables, reportAge: c.ReportAge,
 	}

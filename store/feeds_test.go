@@ -302,4 +302,21 @@ func TestSweep_JobsAndWhatWebhooksNeed(t *testing.T) {
 	if n, err := s.SweepRecords(t.Context(), keep); n != 1 || err != nil {
 		t.Errorf("%d events went, want the one that is too old for any webhook (%v)", n, err)
 	}
+
+	// What failed is needed still, although the webhook has gone on; what was given up is not.
+	s.mustWrite(t, "a.v")
+	if _, _, err := s.ListEvents(t.Context(), catalog.EventQuery{Limit: 10}); err != nil {
+		t.Fatal(err)
+	}
+	run(`UPDATE events SET at = now() - interval '2 days'`)
+	run(`UPDATE webhooks SET position = 100`)
+	run(`INSERT INTO webhook_deliveries (webhook_id, position, event_id, lane, state, first_at, not_before)
+		SELECT webhooks.id, events.position, events.id, events.id, 'waiting', now(), now() FROM webhooks, events`)
+	if n, err := s.SweepRecords(t.Context(), keep); n != 0 || err != nil {
+		t.Errorf("%d events went that a webhook waits for (%v)", n, err)
+	}
+	run(`UPDATE webhook_deliveries SET state = 'dead'`)
+	if n, err := s.SweepRecords(t.Context(), keep); n != 1 || err != nil {
+		t.Errorf("%d events went, want the one that was given up (%v)", n, err)
+	}
 }

@@ -36,7 +36,9 @@ const tellSwept = `, sum AS (
 // is not placed has been got by none.
 const sqlSweepEvents = `
 WITH needed AS (
-    SELECT min(position) AS position, count(*) > 0 AS any FROM webhooks WHERE enabled
+    SELECT min(least(position, (
+        SELECT min(d.position) - 1 FROM webhook_deliveries AS d WHERE d.webhook_id = webhooks.id AND d.state = 'waiting'
+    ))) AS position, count(*) > 0 AS any FROM webhooks WHERE enabled
 ), old AS (
     SELECT id FROM events WHERE sequence IN (SELECT sequence FROM events ORDER BY sequence LIMIT @limit)
         AND at < now() - make_interval(secs => @seconds)

@@ -103,21 +103,27 @@ func (s *Store) ListAudit(ctx context.Context, q catalog.AuditQuery) (found []ca
 // ListEvents gives events behind a position.
 func (s *Store) ListEvents(ctx context.Context, q catalog.EventQuery) (found []catalog.EventRow, feed catalog.Feed, err error) {
 	err = s.tx(ctx, "ListEvents", func(st *state) error {
-		found, feed = nil, catalog.Feed{Through: st.feeds.eventsGiven, Removed: st.feeds.eventsRemoved}
-		for _, e := range st.feeds.events {
-			if e.Position <= q.After || q.WarehouseID != uuid.Nil && q.WarehouseID != e.WarehouseID ||
-				q.SecurableID != uuid.Nil && q.SecurableID != e.SecurableID || q.Subject != "" && q.Subject != e.Subject ||
-				len(q.Operations) > 0 && !slices.Contains(q.Operations, e.Operation) {
-				continue
-			}
-			e.Warehouse = st.warehouses[e.WarehouseID].Name
-			if found = append(found, e); len(found) == q.Limit {
-				break
-			}
-		}
+		feed = catalog.Feed{Through: st.feeds.eventsGiven, Removed: st.feeds.eventsRemoved}
+		found = st.eventsOf(q)
 		return nil
 	})
 	return found, feed, err
+}
+
+// eventsOf gives the events that a query asks for.
+func (st *state) eventsOf(q catalog.EventQuery) (found []catalog.EventRow) {
+	for _, e := range st.feeds.events {
+		if e.Position <= q.After || q.WarehouseID != uuid.Nil && q.WarehouseID != e.WarehouseID ||
+			q.SecurableID != uuid.Nil && q.SecurableID != e.SecurableID || q.Subject != "" && q.Subject != e.Subject ||
+			len(q.Operations) > 0 && !slices.Contains(q.Operations, e.Operation) {
+			continue
+		}
+		e.Warehouse = st.warehouses[e.WarehouseID].Name
+		if found = append(found, e); len(found) == q.Limit {
+			break
+		}
+	}
+	return found
 }
 
 // SweepRecords removes what is old.

@@ -127,6 +127,8 @@ type state struct {
 	personal       map[uuid.UUID]personalRow
 	revoked        map[revokedToken]time.Time
 	networks       map[uuid.UUID]auth.NetworkPolicy
+	webhooks       map[uuid.UUID]webhookRow
+	deliveries     map[deliveryKey]catalog.Delivery
 
 	reports []catalog.MetricsReport
 	events  []Event
@@ -208,7 +210,7 @@ func NewStore() *Store {
 		principals: map[uuid.UUID]principalRow{}, roles: map[uuid.UUID]catalog.RoleRecord{},
 		principalRoles: map[membership]bool{}, catalogRoles: map[membership]bool{}, grants: map[grantRow]bool{},
 		outcomes: map[outcomeKey]outcomeRow{}, personal: map[uuid.UUID]personalRow{}, revoked: map[revokedToken]time.Time{},
-		networks: map[uuid.UUID]auth.NetworkPolicy{},
+		networks: map[uuid.UUID]auth.NetworkPolicy{}, webhooks: map[uuid.UUID]webhookRow{}, deliveries: map[deliveryKey]catalog.Delivery{},
 	}}
 }
 
@@ -222,6 +224,7 @@ func (s state) clone() state {
 	c.principalRoles, c.catalogRoles = maps.Clone(s.principalRoles), maps.Clone(s.catalogRoles)
 	c.grants, c.outcomes = maps.Clone(s.grants), maps.Clone(s.outcomes)
 	c.personal, c.revoked, c.networks = maps.Clone(s.personal), maps.Clone(s.revoked), maps.Clone(s.networks)
+	c.webhooks, c.deliveries = maps.Clone(s.webhooks), maps.Clone(s.deliveries)
 	c.outdated, c.purges = maps.Clone(s.outdated), maps.Clone(s.purges)
 	return c
 }

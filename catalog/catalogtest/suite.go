@@ -31,7 +31,7 @@ func run(t *testing.T, newStore func(t *testing.T) catalog.Store, folds bool) {
 		"Names": namesPromises(folds), "Views": viewPromises, "Metadata": metadataPromises, "Outcomes": outcomePromises,
 		"Fresh": freshPromises, "Upkeep": upkeepPromises,
 		"Metrics": metricsPromises, "Access": accessPromises, "Keys": keyPromises, "Callers": callerPromises, "Owners": ownerPromises,
-		"Feeds": feedPromises,
+		"Feeds": feedPromises, "Webhooks": webhookPromises,
 	}
 	for group, promises := range groups {
 		t.Run(group, func(t *testing.T) {

@@ -121,6 +121,11 @@ func (s *Store) DropWarehouse(ctx context.Context, id uuid.UUID, f catalog.Fact)
 			}
 		}
 		delete(st.warehouses, id)
+		for _, row := range st.webhooks {
+			if row.WarehouseID == id {
+				st.forgetWebhook(row.ID)
+			}
+		}
 		maps.DeleteFunc(st.locations, func(_ string, l locationRow) bool { return l.warehouse == id })
 		maps.DeleteFunc(st.staged, func(_ uuid.UUID, t stagedRow) bool { return t.WarehouseID == id })
 		maps.DeleteFunc(st.dropped, func(_ uuid.UUID, d droppedRow) bool { return d.warehouse == id })

@@ -44,7 +44,7 @@ var edges = map[string][]string{
 	"internal/telemetry": {},
 	"internal/iceio":     {"vending", "internal/crash"},
 	"internal/scan":      {"catalog", "internal/iceio"},
-	"internal/outbox":    {"catalog"},
+	"internal/outbox":    {"catalog", "internal/crash"},
 	"internal/console":   {},
 	"internal/pgserver":  {},
 	"internal/laws":      {},
