@@ -83,6 +83,9 @@ var operationNeeds = map[string][]operationTarget{
 	"list-events": slices.Concat(on(authz.Root, authz.AuditRead), on(authz.Catalog, authz.TableReadProperties),
 		on(authz.Table, authz.TableReadProperties), on(authz.View, authz.ViewReadProperties)),
 
+	"list-webhooks":  slices.Concat(on(authz.Root, authz.ServiceManageAccess), on(authz.Catalog, authz.CatalogManageAccess)),
+	"create-webhook": slices.Concat(on(authz.Root, authz.ServiceManageAccess), on(authz.Catalog, authz.CatalogManageAccess)),
+
 	"list-principals":       on(authz.Root, authz.PrincipalList),
 	"create-principal":      on(authz.Root, authz.PrincipalCreate),
 	"load-principal":        on(authz.Root, authz.PrincipalReadProperties),

@@ -401,6 +401,7 @@ func TestCanI_RefusesWhatCannotBeMeant(t *testing.T) {
 var unexplained = []string{
 	"load-config", "who-am-i", "can-i", // for everybody who is signed in
 	"list-reach", "load-job", "retry-job", // decided by who asks, and about what
+	"load-webhook", "update-webhook", "drop-webhook", "test-webhook", "redeliver-webhook", // about what: the webhook's warehouse, or the service
 }
 
 // Every operation of the endpoint table can be asked about, and nothing else can.

@@ -28,6 +28,8 @@ func TestField_C153_DenyAll(t *testing.T) {
 		"set-owner":    `{"owner":"etl"}`, "set-maintenance": `{"settings":{"enabled":"true"}}`, "run-maintenance": `{"job":"compaction"}`,
 		"can-i": `{"principal":"etl","questions":[{"privilege":"TABLE_READ_DATA","securable":{"catalog":"lake","namespace":["a"],"table":"t"}}]}`,
 	}
+	bodies["create-webhook"], bodies["update-webhook"] = `{"url":"https://hooks.example.com","catalog":"lake"}`, `{"enabled":false}`
+	hook, _ := o.admin().want(201, post, "/webhooks", bodies["create-webhook"]).at(t, "webhook", "id").(string)
 	queries := map[string]string{"who-can": "?privilege=TABLE_READ_DATA&catalog=lake&namespace=a&table=t"}
 	before := o.count("SELECT count(*) FROM catalogd.events")
 	denials := o.count("SELECT count(*) FROM catalogd.audit WHERE NOT allowed AND principal <> 'gone'")
@@ -40,7 +42,7 @@ func TestField_C153_DenyAll(t *testing.T) {
 			continue // Polaris' calls of the catalog: policies_test.go
 		}
 		path := strings.NewReplacer("/api/management/v1", "", "{catalog}", "lake", "{namespace}", "a", "{table}", "t",
-			"{principal}", "etl", "{role}", "engineers", "{catalogRole}", "catalog_admin", "{privilege}", "PRINCIPAL_IMPERSONATE").Replace(e.Pattern) + queries[e.Operation]
+			"{webhook}", hook, "{principal}", "etl", "{role}", "engineers", "{catalogRole}", "catalog_admin", "{privilege}", "PRINCIPAL_IMPERSONATE").Replace(e.Pattern) + queries[e.Operation]
 		stranger := &person{o, ""}
 		ended := func(body string) { // whose token was revoked
 			if r := gone.call(e.Method, path, body); r.status != 401 || !strings.Contains(r.body, "revoked") {

@@ -51,6 +51,7 @@ func Endpoints(c Config) []api.Endpoint {
 	rows = append(rows, h.keyRows()...)
 	rows = append(rows, h.policyRows()...)
 	rows = append(rows, h.recordRows()...)
+	rows = append(rows, h.webhookRows()...)
 	return append(rows, MaintenanceEndpoints(c.Maintenance)...)
 }
 

@@ -25,6 +25,7 @@ import (
 	"catalogd/catalog"
 	"catalogd/catalog/catalogtest"
 	"catalogd/internal/fault"
+	"catalogd/internal/outbox"
 	"catalogd/internal/pgserver/pgtest"
 	"catalogd/internal/telemetry"
 	"catalogd/maintenance"
@@ -48,8 +49,11 @@ type office struct {
 	server  *httptest.Server
 	root    catalog.Credential
 	ring    *auth.Ring
-	issuers auth.Issuers  // nil: none
-	log     *bytes.Buffer // of the requests; whole when their answers have been read
+	ringKey string       // its text
+	issuers auth.Issuers // nil: none
+	// plainHooks lets webhooks be without TLS.
+	plainHooks bool
+	log        *bytes.Buffer // of the requests; whole when their answers have been read
 }
 
 func newOffice(t *testing.T) *office {
@@ -60,7 +64,8 @@ func newOffice(t *testing.T) *office {
 		t.Fatal(err)
 	}
 	t.Cleanup(o.store.Close)
-	ring, err := auth.NewRing(auth.NewRingKey())
+	o.ringKey = auth.NewRingKey()
+	ring, err := auth.NewRing(o.ringKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,6 +105,7 @@ func (o *office) serve() {
 	log := telemetry.NewLogger(o.log, slog.LevelInfo, "text")
 	o.service = catalog.New(catalog.Config{
 		Store: o.store, Admin: o.store, Metadata: o.files, Secrets: secrets, SigningKeyMaker: keys, Log: log,
+		Webhooks:  catalog.WebhookConfig{Ring: ring, Sender: outbox.NewSender(true, nil), AllowPrivate: o.plainHooks},
 		Providers: map[string]vending.Provider{"FILE": local.Provider{}, "S3": paperS3{}},
 	})
 	server, err := api.NewServer(api.ServerConfig{

@@ -19,6 +19,7 @@ import (
 var operationBodies = map[string]string{
 	"create-namespace":   `{"namespace":["NS-new"]}`,
 	"update-namespace":   `{"updates":{"k":"v"}}`,
+	"create-webhook":     `{"url":"https://hooks.example.com/NS","catalog":"lake"}`,
 	"create-table":       plainTable("u", ""),
 	"commit-table":       `{"requirements":[],"updates":[{"action":"set-properties","updates":{"k":"v"}}]}`,
 	"commit-transaction": `{"table-changes":[{"identifier":{"namespace":["NS"],"name":"t"},"requirements":[],"updates":[{"action":"set-properties","updates":{"k":"v"}}]}]}`,
@@ -121,7 +122,7 @@ func (s *trial) compose() {
 		s.target += "?privilege=TABLE_LIST&catalog=lake&namespace=" + s.x + "&table=t"
 	}
 	switch s.e.Operation {
-	case "list-audit":
+	case "list-audit", "list-webhooks":
 		s.target += "?catalog=lake"
 	case "list-events":
 		s.target += "?catalog=lake&namespace=" + s.x + "&table=t"

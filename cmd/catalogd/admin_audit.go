@@ -5,15 +5,10 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 )
-
-// auditFollowEvery is how often --follow asks for more.
-const auditFollowEvery = time.Second
 
 var auditVerbs = []*command{
 	{name: "list", summary: "changes and refusals, the newest first; --follow shows them as they come", run: auditList},
@@ -50,7 +45,7 @@ func (a *auditFlags) add(k *connection, fs *flag.FlagSet) {
 			return err
 		})
 	}
-	fs.IntVar(&a.limit, "limit", 100, "`number` of rows at most; 0: all")
+	limitFlag(k, fs, &a.limit)
 	fs.BoolVar(&a.follow, "follow", false, "show rows as they come, the oldest first, until interrupted: those from now on, or from --since on")
 }
 
@@ -92,13 +87,7 @@ func (l auditLine) cells() []string {
 
 var auditHeader = []string{"AT", "PRINCIPAL", "FROM", "OPERATION", "WAREHOUSE", "SUBJECT", "WHAT", "REASON"}
 
-// auditPage is an answer of the API.
-type auditPage struct {
-	Rows   []json.RawMessage `json:"rows"`
-	Missed bool              `json:"missed"`
-	Cursor string            `json:"cursor"`
-	Next   *string           `json:"next-page-token"`
-}
+var auditFeed = recordFeed{path: "audit", header: auditHeader, cells: cellsOf[auditLine]}
 
 func auditList(ctx context.Context, c *call) error {
 	var wanted auditFlags
@@ -106,104 +95,24 @@ func auditList(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	if wanted.limit < 0 {
-		return wrongUsage("--limit is %d, wanted is a number of rows", wanted.limit)
-	}
 	if s.warehouse != "" {
 		wanted.query.Set("catalog", s.warehouse)
 	}
 	if wanted.follow {
-		return c.followAudit(ctx, s, wanted.query)
+		wanted.query.Set("order", "oldest")
+		if !wanted.query.Has("since") {
+			wanted.query.Set("latest", "true")
+		}
+		return c.follow(ctx, s, auditFeed, wanted.query, "")
 	}
-	var rows []json.RawMessage
-	for token := ""; wanted.limit == 0 || len(rows) < wanted.limit; {
-		if left := wanted.limit - len(rows); wanted.limit > 0 {
-			wanted.query.Set("pageSize", strconv.Itoa(left))
-		}
-		page, err := s.auditPage(ctx, wanted.query, token)
-		if err != nil {
-			return err
-		}
-		rows = append(rows, page.Rows...)
-		if page.Next == nil {
-			break
-		}
-		token = *page.Next
+	rows, _, err := s.records(ctx, auditFeed, wanted.query, "", wanted.limit)
+	if err != nil {
+		return err
 	}
 	if s.output == "json" {
 		return printJSON(c.Out, struct {
 			Rows []json.RawMessage `json:"rows"`
-		}{append([]json.RawMessage{}, rows...)})
+		}{rows})
 	}
-	table := make([][]string, len(rows))
-	for i, raw := range rows {
-		var line auditLine
-		if err := json.Unmarshal(raw, &line); err != nil {
-			return fmt.Errorf("the answer is not what a catalogd sends: %w", err)
-		}
-		table[i] = line.cells()
-	}
-	return printRows(c.Out, auditHeader, table)
-}
-
-func (a *admin) auditPage(ctx context.Context, query url.Values, token string) (auditPage, error) {
-	query.Set("pageToken", token)
-	var page auditPage
-	err := a.call(ctx, http.MethodGet, "audit?"+query.Encode(), nil, &page)
-	return page, err
-}
-
-// followAudit shows rows as they come. Without --since it begins with what comes after the start of the command.
-func (c *call) followAudit(ctx context.Context, s *session, query url.Values) error {
-	query.Set("order", "oldest")
-	if !query.Has("since") {
-		query.Set("latest", "true")
-	}
-	token := ""
-	for ; ; query.Del("latest") {
-		page, err := s.auditPage(ctx, query, token)
-		if err != nil && s.login != nil && isRefusal(err, http.StatusUnauthorized) { // the token has ended
-			if err = s.login(ctx); err == nil {
-				continue
-			}
-		}
-		if err != nil {
-			return err
-		}
-		if page.Missed {
-			fmt.Fprintf(c.Err, "%s: rows that were not shown yet have been removed for their age\n", c.Name)
-		}
-		for _, raw := range page.Rows {
-			if err := c.printAuditLine(s.output, raw); err != nil {
-				return err
-			}
-		}
-		token = page.Cursor
-		if page.Next != nil {
-			continue
-		}
-		select {
-		case <-ctx.Done():
-			return nil // it was meant to end so
-		case <-time.After(auditFollowEvery):
-		}
-	}
-}
-
-// printAuditLine shows a row alone: as it is for programs, one object a line.
-func (c *call) printAuditLine(output string, raw json.RawMessage) error {
-	if output == "json" {
-		_, err := fmt.Fprintf(c.Out, "%s\n", raw)
-		return err
-	}
-	var line auditLine
-	if err := json.Unmarshal(raw, &line); err != nil {
-		return fmt.Errorf("the answer is not what a catalogd sends: %w", err)
-	}
-	cells := line.cells()
-	for i, cell := range cells {
-		cells[i] = firstOf(cell, "-")
-	}
-	_, err := fmt.Fprintln(c.Out, strings.Join(cells, "  "))
-	return err
+	return c.printRecords(auditFeed, rows)
 }

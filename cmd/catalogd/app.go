@@ -21,6 +21,7 @@ import (
 	"catalogd/catalog"
 	"catalogd/internal/fault"
 	"catalogd/internal/iceio"
+	"catalogd/internal/outbox"
 	"catalogd/internal/telemetry"
 	"catalogd/maintenance"
 	"catalogd/store"
@@ -49,6 +50,7 @@ type app struct {
 	service     *catalog.Service
 	files       *iceio.Store
 	worker      *maintenance.Worker
+	deliverer   *outbox.Deliverer
 	metrics     *telemetry.Metrics
 	gather      prometheus.Gatherer
 	uses        *usesWriter
@@ -67,7 +69,7 @@ func newApp(ctx context.Context, c Config, log *slog.Logger) (*app, error) {
 	if a.store, err = openStore(ctx, c, log); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(a.checkKeys(ctx, ring, a.store), a.wire(ctx, ring)); err != nil {
+	if err := errors.Join(a.checkKeys(ctx, ring, a.store), a.wire(ctx, ring), a.resealWebhooks(ctx)); err != nil {
 		a.close()
 		return nil, err
 	}
@@ -93,6 +95,19 @@ func (a *app) checkKeys(ctx context.Context, ring *auth.Ring, rotation auth.Rota
 	resealed, err := auth.ResealKeys(ctx, rotation, ring, keys)
 	if resealed > 0 {
 		a.log.Info("signing keys were encrypted anew with the current secrets.key", "keys", resealed)
+	}
+	return err
+}
+
+// resealWebhooks does for webhooks' secrets what checkKeys does for signing keys. One that no key opens keeps nobody from
+// starting: it is disabled, and says why, when something is to be sent.
+func (a *app) resealWebhooks(ctx context.Context) error {
+	if a.service == nil { // it was not wired, which is said already
+		return nil
+	}
+	resealed, err := a.service.ResealWebhooks(ctx)
+	if resealed > 0 {
+		a.log.Info("secrets of webhooks were encrypted anew with the current secrets.key", "webhooks", resealed)
 	}
 	return err
 }
@@ -192,8 +207,10 @@ func (a *app) wire(ctx context.Context, ring *auth.Ring) error {
 		return err
 	}
 	a.files = iceio.New(iceio.Config{Providers: providers})
+	sender := outbox.NewSender(a.config.Webhooks.AllowPrivate, nil)
 	a.service = catalog.New(catalog.Config{
-		Store: a.store, Admin: a.store, Metadata: a.files, Providers: providers, Secrets: a.secrets, SigningKeyMaker: keys, Log: a.log,
+		Webhooks: catalog.WebhookConfig{Ring: ring, Sender: sender, AllowPrivate: a.config.Webhooks.AllowPrivate},
+		Store:    a.store, Admin: a.store, Metadata: a.files, Providers: providers, Secrets: a.secrets, SigningKeyMaker: keys, Log: a.log,
 		MetadataCacheBytes: int(a.config.Cache.Metadata), ReportAge: a.config.Retention.keep().Metrics,
 	})
 	a.worker = maintenance.New(maintenance.Config{
@@ -201,6 +218,7 @@ func (a *app) wire(ctx context.Context, ring *auth.Ring) error {
 		MemoryBytes: a.config.Maintenance.Memory, SpillDir: a.config.Maintenance.Scratch, Log: a.log,
 		Keep: a.config.Retention.keep(),
 	})
+	a.deliverer = outbox.New(outbox.Config{Store: a.store, Sender: sender, OpenSecret: a.service.OpenWebhook, Log: a.log})
 	return nil
 }
 

@@ -37,6 +37,7 @@ type Config struct {
 	Cache       CacheConfig
 	Log         LogConfig
 	Audit       AuditConfig
+	Webhooks    WebhooksConfig
 	Retention   RetentionConfig
 	Shutdown    ShutdownConfig
 
@@ -99,6 +100,11 @@ type LogConfig struct {
 // AuditConfig is about the audit beside its table.
 type AuditConfig struct {
 	Log bool // a line on standard output for each row
+}
+
+// WebhooksConfig is about where events are sent.
+type WebhooksConfig struct {
+	AllowPrivate bool // receivers in networks that are not public, and such without TLS
 }
 
 // RetentionConfig says how many days records stay; 0 keeps them for ever.

@@ -54,5 +54,7 @@ var commands = []*command{
 	{name: "whoami", summary: "who the server takes you for: principal, roles, token", run: runWhoami},
 	{name: "maintenance", summary: "run, set and show the maintenance of a table", verbs: maintenanceVerbs},
 	{name: "audit", summary: "who did what, and who was refused what: list, with --follow as it comes", verbs: auditVerbs},
+	{name: "events", summary: "what has changed, the oldest first; --follow shows it as it comes", run: runEvents},
+	{name: "webhook", summary: "where events are sent: create, list, show, enable, disable, redeliver, test, delete", verbs: webhookVerbs},
 	{name: "version", summary: "version, commit and Go version", run: runVersion},
 }

@@ -92,6 +92,7 @@ func (r *running) start() error {
 	r.app.issuers.Start()
 	r.records = newRecords(r.app)
 	r.records.start()
+	r.app.deliverer.Start()
 	r.servers.start()
 	return nil
 }
@@ -102,7 +103,10 @@ func (r *running) untilDone(ctx context.Context, gone <-chan struct{}) error {
 	err := r.servers.wait(ctx, gone)
 	r.app.log.Info("stopping", "pid", os.Getpid())
 	worker := make(chan error, 1)
-	go func() { worker <- r.app.stopWorker() }()
+	go func() {
+		r.app.deliverer.Stop()
+		worker <- r.app.stopWorker()
+	}()
 	if err == nil {
 		err = r.servers.linger(gone)
 	}
@@ -111,5 +115,6 @@ func (r *running) untilDone(ctx context.Context, gone <-chan struct{}) error {
 
 // stop ends a server that did not get as far as waiting.
 func (r *running) stop() error {
+	r.app.deliverer.Stop()
 	return errors.Join(r.servers.stop(), r.app.stopWorker(), r.records.stop())
 }

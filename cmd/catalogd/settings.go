@@ -57,6 +57,7 @@ var settings = []setting{
 	level("log.level", "debug, info, warn or error", func(c *Config) *slog.Level { return &c.Log.Level }),
 	text("log.format", "json or text", func(c *Config) *string { return &c.Log.Format }),
 	toggle("audit.log", "write each row of the audit to standard output too, as a line of JSON", func(c *Config) *bool { return &c.Audit.Log }),
+	toggle("webhooks.allow_private", "webhooks may be at addresses that are not public, and without TLS", func(c *Config) *bool { return &c.Webhooks.AllowPrivate }),
 	number("retention.audit", "days that rows of the audit stay; 0: for ever", func(c *Config) *int { return &c.Retention.Audit }),
 	number("retention.events", "days that events stay; 0: for ever", func(c *Config) *int { return &c.Retention.Events }),
 	number("retention.jobs", "days that finished jobs stay; 0: for ever", func(c *Config) *int { return &c.Retention.Jobs }),
