@@ -105,3 +105,8 @@ func (r RoleScope) clone() RoleScope {
 func MaintenancePrincipal() Principal {
 	return Principal{Name: "system:maintenance", Kind: System}
 }
+
+// DeliveryPrincipal is who switches webhooks off that do not take their events.
+func DeliveryPrincipal() Principal {
+	return Principal{Name: "system:webhooks", Kind: System}
+}

@@ -24,6 +24,7 @@ const (
 	ringInfoID     = "catalogd ring key id v1"
 	ringInfoCipher = "catalogd ring cipher v1"
 	ringInfoMAC    = "catalogd ring mac v1"
+	ringInfoCursor = "catalogd ring cursor cipher v1"
 )
 
 // Ring is the server's own key (setting secrets.key) and the keys before it. It encrypts what must be read back
@@ -36,7 +37,9 @@ type Ring struct {
 type ringKey struct {
 	id     []byte
 	cipher cipher.AEAD
-	mac    []byte
+	// cursors is apart: there are so many of them that their random nonces would wear out the other.
+	cursors cipher.AEAD
+	mac     []byte
 }
 
 // Place says where an encrypted value is kept. It is part of what is authenticated, so that nobody who can write to
@@ -80,23 +83,29 @@ func newRingKey(raw []byte) (ringKey, error) {
 	if err != nil {
 		return ringKey{}, fault.Wrap(fault.Internal, err, "derive keys")
 	}
-	cipherKey, err := derive(ringInfoCipher, ringKeyBytes)
-	if err != nil {
-		return ringKey{}, fault.Wrap(fault.Internal, err, "derive keys")
-	}
 	mac, err := derive(ringInfoMAC, ringKeyBytes)
 	if err != nil {
 		return ringKey{}, fault.Wrap(fault.Internal, err, "derive keys")
 	}
-	block, err := aes.NewCipher(cipherKey)
+	aead := func(info string) (cipher.AEAD, error) {
+		key, err := derive(info, ringKeyBytes)
+		if err != nil {
+			return nil, err
+		}
+		block, err := aes.NewCipher(key)
+		if err != nil {
+			return nil, err
+		}
+		return cipher.NewGCM(block)
+	}
+	k := ringKey{id: id, mac: mac}
+	if k.cipher, err = aead(ringInfoCipher); err == nil {
+		k.cursors, err = aead(ringInfoCursor)
+	}
 	if err != nil {
 		return ringKey{}, fault.Wrap(fault.Internal, err, "derive keys")
 	}
-	aead, err := cipher.NewGCM(block)
-	if err != nil {
-		return ringKey{}, fault.Wrap(fault.Internal, err, "derive keys")
-	}
-	return ringKey{id: id, cipher: aead, mac: mac}, nil
+	return k, nil
 }
 
 // LogValue hides the keys.
@@ -107,13 +116,41 @@ func (*Ring) String() string { return "***" }
 
 // Seal encrypts a value for its place: version, key id, nonce, ciphertext.
 func (r *Ring) Seal(at Place, plain []byte) []byte {
-	key := r.keys[0]
-	blob := make([]byte, sealPrefix, sealPrefix+len(plain)+key.cipher.Overhead())
+	return r.keys[0].seal(r.keys[0].cipher, at, plain)
+}
+
+func (k ringKey) seal(with cipher.AEAD, at Place, plain []byte) []byte {
+	blob := make([]byte, sealPrefix, sealPrefix+len(plain)+with.Overhead())
 	blob[0] = sealVersion
-	copy(blob[1:], key.id)
+	copy(blob[1:], k.id)
 	nonce := blob[1+ringIDBytes : sealPrefix]
 	_, _ = rand.Read(nonce)
-	return key.cipher.Seal(blob, nonce, plain, sealedWith(at, blob))
+	return with.Seal(blob, nonce, plain, sealedWith(at, blob))
+}
+
+// cursorsPlace is what cursors are encrypted for: nothing in the database.
+const cursorsPlace = "cursors"
+
+// SealCursor encrypts a number that is only of use to who gave it out, for a kind of list. The same number looks another
+// way each time, and all of a kind are equally long.
+func (r *Ring) SealCursor(kind string, n int64) []byte {
+	return r.keys[0].seal(r.keys[0].cursors, Place{cursorsPlace, kind}, binary.BigEndian.AppendUint64(nil, uint64(n)))
+}
+
+// OpenCursor gives back what SealCursor was given; false when no key of the ring made the cursor, or for another kind.
+func (r *Ring) OpenCursor(kind string, blob []byte) (n int64, ok bool) {
+	if len(blob) < sealPrefix || blob[0] != sealVersion {
+		return 0, false
+	}
+	key, ok := r.key(blob[1 : 1+ringIDBytes])
+	if !ok {
+		return 0, false
+	}
+	plain, err := key.cursors.Open(nil, blob[1+ringIDBytes:sealPrefix], blob[sealPrefix:], sealedWith(Place{cursorsPlace, kind}, blob))
+	if err != nil || len(plain) != 8 {
+		return 0, false
+	}
+	return int64(binary.BigEndian.Uint64(plain)), true
 }
 
 // Open gives back what Seal was given. fault.Internal when no key of the ring made the blob or when it was made for

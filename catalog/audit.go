@@ -67,7 +67,8 @@ type AuditQuery struct {
 
 // EventRow is one change.
 type EventRow struct {
-	Position    int64
+	Position    int64 // in the feed. It counts everybody's changes: not to be shown
+	Turn        int64 // of two events of one securable the later has the greater; it says nothing of others
 	ID          uuid.UUID
 	At          time.Time
 	Operation   string

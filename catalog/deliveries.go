@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"catalogd/auth"
 )
 
 // Delivery is an event that a webhook has not got.
@@ -53,7 +55,16 @@ type WebhookMark struct {
 type WebhookRelease struct {
 	Delay   time.Duration // before anything is tried again
 	Problem string        // to be shown; "" leaves what is
-	Disable bool          // the webhook is switched off
+	// Disabled switches the webhook off and is the fact of that; nil leaves it on.
+	Disabled *Fact
+}
+
+// DisabledFact is the fact of a webhook that the server switches off.
+func (c WebhookClaim) DisabledFact(at time.Time, why string) *Fact {
+	return &Fact{
+		ID: newID(), At: at.UTC(), Caller: Caller{Principal: auth.DeliveryPrincipal()}, Operation: "disable-webhook", Warehouse: c.WarehouseID,
+		Securable: c.ID, Subject: hostOf(c.URL), Details: map[string]any{"problem": why},
+	}
 }
 
 // DeliveryStore is what sends events needs of the database.

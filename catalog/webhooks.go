@@ -22,9 +22,17 @@ const (
 	webhookOperationsMax    = 100
 	webhookSecretBytes      = 32
 	webhookDeliveriesListed = 100
-	// WebhooksMax is how many there may be.
-	WebhooksMax = 200
+	// WebhooksMax is how many there may be, WebhooksOfWarehouseMax how many of one warehouse: whoever may make webhooks there
+	// leaves room for others.
+	WebhooksMax            = 1000
+	WebhooksOfWarehouseMax = 20
+	// WebhookBehindMax is how far events are counted that a webhook is still to get.
+	WebhookBehindMax = 1000
 )
+
+// ErrWebhooksMax refuses one webhook more.
+var ErrWebhooksMax = fault.New(fault.BadRequest, "there are as many webhooks as there may be: %d of a warehouse, %d in all",
+	WebhooksOfWarehouseMax, WebhooksMax)
 
 // webhookSecretPrefix marks a secret for people and for scanners, as Standard Webhooks has it.
 const webhookSecretPrefix = "whsec_"
@@ -45,7 +53,7 @@ type Webhook struct {
 	CreatedAt   time.Time
 	// How deliveries stand.
 	Position    int64 // every event up to it was delivered, or waits, or was given up
-	Behind      int64 // positions from there to the last event
+	Behind      int64 // events behind it that are for this webhook, WebhookBehindMax at most; of FindWebhook alone
 	Failures    int   // in a row
 	Problem     string
 	DeliveredAt time.Time // zero: never
@@ -66,8 +74,8 @@ func (w Webhook) Events() EventFilter {
 
 // WebhookStore keeps webhooks. What is not there is fault.NotFound.
 type WebhookStore interface {
-	// CreateWebhook makes one that begins with the next event, and sets its position. fault.BadRequest when there are
-	// WebhooksMax.
+	// CreateWebhook makes one that begins with the next event, and sets its position. ErrWebhooksMax when there are as many as
+	// there may be.
 	CreateWebhook(ctx context.Context, w Webhook, f Fact) error
 	FindWebhook(ctx context.Context, id uuid.UUID) (Webhook, error)
 	// ListWebhooks gives those of a warehouse, or of uuid.Nil all, in the order in which they were made.

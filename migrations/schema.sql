@@ -91,6 +91,7 @@ CREATE TABLE events (
     details jsonb NOT NULL DEFAULT '{}'::jsonb,
     principal text NOT NULL DEFAULT ''::text,
     position bigint,
+    turn bigint,
     CONSTRAINT events_pkey PRIMARY KEY (id)
 );
 CREATE INDEX events_position ON events USING btree ("position", sequence);
@@ -111,6 +112,7 @@ CREATE TABLE feeds (
     name text NOT NULL,
     last bigint NOT NULL DEFAULT 0,
     removed bigint NOT NULL DEFAULT 0,
+    turn bigint NOT NULL DEFAULT 0,
     CONSTRAINT feeds_pkey PRIMARY KEY (name)
 );
 

@@ -180,9 +180,12 @@ WHERE id = @id AND epoch = @epoch`
 // ReleaseWebhook ends a claim.
 func (s *Store) ReleaseWebhook(ctx context.Context, c catalog.WebhookClaim, r catalog.WebhookRelease) error {
 	return s.InTx(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, sqlReleaseWebhook, pgx.NamedArgs{
-			"id": c.ID, "epoch": c.Epoch, "delay": r.Delay, "disable": r.Disable, "problem": bounded(r.Problem, webhookProblemBytesMax),
+		tag, err := tx.Exec(ctx, sqlReleaseWebhook, pgx.NamedArgs{
+			"id": c.ID, "epoch": c.Epoch, "delay": r.Delay, "disable": r.Disabled != nil, "problem": bounded(r.Problem, webhookProblemBytesMax),
 		})
-		return err
+		if err != nil || r.Disabled == nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		return writeFact(ctx, tx, *r.Disabled)
 	})
 }

@@ -31,24 +31,32 @@ const sqlEventFeed = `
 SELECT coalesce(max(last), 0), coalesce(max(removed), 0), EXISTS (SELECT FROM events WHERE position IS NULL)
 FROM feeds WHERE name = 'events'`
 
+const sqlFeedRemoved = `SELECT coalesce(max(removed), 0) FROM feeds WHERE name = @feed`
+
 // Positions are given by one transaction at a time. What it sees begins after it has this lock, so whatever is placed
 // later was not committed before.
 const sqlLockFeed = `
 INSERT INTO feeds (name) VALUES (@feed) ON CONFLICT (name) DO UPDATE SET last = feeds.last`
 
 // A change that was committed before another one of the same thing was inserted before it as well, because it held the
-// thing's row until then: in the order of insertion, what is visible keeps each thing's order.
+// thing's row until then: in the order of insertion, what is visible keeps each thing's order. Turns begin with the clock
+// each time, or behind the last when the clock was set back, and are counted for each thing apart: who sees those of one
+// thing learns when they were placed, and not how many of others lie between.
 const sqlPlaceEvents = `
-WITH fresh AS (
-    SELECT id, row_number() OVER (ORDER BY sequence) AS nth
-    FROM (SELECT id, sequence FROM events WHERE position IS NULL ORDER BY sequence LIMIT @limit) AS unplaced
+WITH start AS (
+    SELECT greatest(turn, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) AS turn, last FROM feeds WHERE name = 'events'
+), fresh AS (
+    SELECT id, row_number() OVER (ORDER BY sequence) AS nth, row_number() OVER (PARTITION BY warehouse_id, securable_id ORDER BY sequence) AS own
+    FROM (SELECT id, sequence, warehouse_id, securable_id FROM events WHERE position IS NULL ORDER BY sequence LIMIT @limit) AS unplaced
 ), placed AS (
-    UPDATE events SET position = feeds.last + fresh.nth
-    FROM fresh, feeds
-    WHERE events.id = fresh.id AND feeds.name = 'events'
-    RETURNING events.id
+    UPDATE events SET position = start.last + fresh.nth, turn = start.turn + fresh.own
+    FROM fresh, start
+    WHERE events.id = fresh.id
+    RETURNING events.turn
+), sum AS (
+    SELECT count(*) AS placed, max(turn) AS turn FROM placed
 )
-UPDATE feeds SET last = last + (SELECT count(*) FROM placed) WHERE name = 'events' RETURNING (SELECT count(*) FROM placed)`
+UPDATE feeds SET last = last + sum.placed, turn = greatest(feeds.turn, sum.turn) FROM sum WHERE name = 'events' RETURNING sum.placed`
 
 const sqlPlaceAudit = `
 WITH fresh AS (
@@ -132,6 +140,11 @@ func (s *Store) ListAudit(ctx context.Context, q catalog.AuditQuery) ([]catalog.
 		rows, err := collect(ctx, s, sqlListAuditNewest, args, scanAudit)
 		return rows, catalog.Feed{}, err
 	}
+	return untilStill(ctx, s, feedAudit, func() ([]catalog.AuditRow, catalog.Feed, error) { return s.auditOldest(ctx, args) })
+}
+
+// auditOldest gives a page in the order of the feed.
+func (s *Store) auditOldest(ctx context.Context, args pgx.NamedArgs) ([]catalog.AuditRow, catalog.Feed, error) {
 	feed, err := s.place(ctx, feedAudit)
 	if err != nil {
 		return nil, feed, err
@@ -139,6 +152,29 @@ func (s *Store) ListAudit(ctx context.Context, q catalog.AuditQuery) ([]catalog.
 	args["through"] = feed.Through
 	rows, err := collect(ctx, s, sqlListAuditOldest, args, scanAudit)
 	return rows, feed, err
+}
+
+// untilStill reads again while rows were removed between the look at the feed and the reading of its rows: who was told of
+// the feed before that would not learn that rows are missing. After a few times the reader is told that he may have
+// missed some, which is then so or nearly so.
+func untilStill[T any](ctx context.Context, s *Store, feed string, list func() ([]T, catalog.Feed, error)) ([]T, catalog.Feed, error) {
+	for round := 0; ; round++ {
+		rows, at, err := list()
+		if err != nil {
+			return nil, at, err
+		}
+		removed := int64(0)
+		err = s.read(ctx, func(q querier) error {
+			return q.QueryRow(ctx, sqlFeedRemoved, pgx.NamedArgs{"feed": feed}).Scan(&removed)
+		})
+		if err != nil {
+			return nil, at, fmt.Errorf("look how far the %s are removed: %w", feed, err)
+		}
+		if removed == at.Removed || round == placeRoundsMax {
+			at.Removed = removed
+			return rows, at, nil
+		}
+	}
 }
 
 // boundary is a moment as a text, the other word where there is none.
@@ -168,44 +204,54 @@ func idOf(id *uuid.UUID) uuid.UUID {
 	return *id
 }
 
-const eventColumns = `events.position, events.id, events.at, events.operation, events.principal, events.warehouse_id,
+// What a binary before turns placed has the one of its time.
+const eventColumns = `events.position, coalesce(events.turn, (extract(epoch FROM events.at) * 1000000)::bigint), events.id, events.at, events.operation, events.principal, events.warehouse_id,
     coalesce(warehouses.name, ''), events.securable_id, events.subject, events.details`
 
 // A commit that was given up is no change.
-const sqlListEvents = `
-SELECT ` + eventColumns + `
-FROM events LEFT JOIN warehouses ON warehouses.id = events.warehouse_id
-WHERE events.position > @after AND events.position <= @through AND events.operation <> 'commit-abandoned'
+const eventMatches = `events.operation <> 'commit-abandoned'
     AND (@warehouse::uuid IS NULL OR events.warehouse_id = @warehouse::uuid)
     AND (@securable::uuid IS NULL OR events.securable_id = @securable::uuid)
     AND (@subject::text = '' OR events.subject = @subject::text)
-    AND (cardinality(@operations::text[]) = 0 OR events.operation = ANY (@operations::text[]))
+    AND (cardinality(@operations::text[]) = 0 OR events.operation = ANY (@operations::text[]))`
+
+const sqlListEvents = `
+SELECT ` + eventColumns + `
+FROM events LEFT JOIN warehouses ON warehouses.id = events.warehouse_id
+WHERE events.position > @after AND events.position <= @through AND ` + eventMatches + `
 ORDER BY events.position
 LIMIT @limit`
 
 // ListEvents gives events behind a position.
 func (s *Store) ListEvents(ctx context.Context, q catalog.EventQuery) ([]catalog.EventRow, catalog.Feed, error) {
-	feed, err := s.place(ctx, feedEvents)
-	if err != nil {
-		return nil, feed, err
-	}
-	rows, err := s.eventsBetween(ctx, q, feed.Through)
-	return rows, feed, err
+	return untilStill(ctx, s, feedEvents, func() ([]catalog.EventRow, catalog.Feed, error) {
+		feed, err := s.place(ctx, feedEvents)
+		if err != nil {
+			return nil, feed, err
+		}
+		rows, err := s.eventsBetween(ctx, q, feed.Through)
+		return rows, feed, err
+	})
 }
 
 func (s *Store) eventsBetween(ctx context.Context, q catalog.EventQuery, through int64) ([]catalog.EventRow, error) {
-	operations := lookupAll(q.Operations)
-	return collect(ctx, s, sqlListEvents, pgx.NamedArgs{
-		"after": q.After, "through": through, "warehouse": nullable(q.WarehouseID), "securable": nullable(q.SecurableID),
-		"subject": lookup(q.Subject), "operations": operations, "limit": q.Limit,
-	}, scanEvent)
+	args := eventArgs(q)
+	args["through"] = through
+	return collect(ctx, s, sqlListEvents, args, scanEvent)
+}
+
+func eventArgs(q catalog.EventQuery) pgx.NamedArgs {
+	return pgx.NamedArgs{
+		"after": q.After, "warehouse": nullable(q.WarehouseID), "securable": nullable(q.SecurableID), "subject": lookup(q.Subject),
+		"operations": lookupAll(q.Operations), "limit": q.Limit,
+	}
 }
 
 func scanEvent(row pgx.CollectableRow) (catalog.EventRow, error) {
 	var e catalog.EventRow
 	var warehouse, securable *uuid.UUID
 	var details []byte
-	err := row.Scan(&e.Position, &e.ID, &e.At, &e.Operation, &e.Principal, &warehouse, &e.Warehouse, &securable, &e.Subject, &details)
+	err := row.Scan(&e.Position, &e.Turn, &e.ID, &e.At, &e.Operation, &e.Principal, &warehouse, &e.Warehouse, &securable, &e.Subject, &details)
 	e.At, e.Details = e.At.UTC(), details
 	e.WarehouseID, e.SecurableID = idOf(warehouse), idOf(securable)
 	return e, err

@@ -320,3 +320,58 @@ func TestSweep_JobsAndWhatWebhooksNeed(t *testing.T) {
 		t.Errorf("%d events went, want the one that was given up (%v)", n, err)
 	}
 }
+
+// What is removed between the look at the feed and the reading of its rows is not left out without a word.
+func TestFeeds_ReadAgainWhatIsRemovedMeanwhile(t *testing.T) {
+	s := openStore(t)
+	for range 3 {
+		s.mustWrite(t, "a.t")
+	}
+	if _, err := s.pool.Exec(t.Context(), `UPDATE events SET at = now() - interval '9 days'`); err != nil {
+		t.Fatal(err)
+	}
+	rounds := 0
+	_, feed, err := untilStill(t.Context(), s, feedEvents, func() ([]catalog.EventRow, catalog.Feed, error) {
+		rounds++
+		feed, err := s.place(t.Context(), feedEvents)
+		if err == nil && rounds == 1 {
+			_, err = s.SweepRecords(t.Context(), catalog.Keep{Events: 48 * time.Hour})
+		}
+		if err != nil {
+			return nil, feed, err
+		}
+		rows, err := s.eventsBetween(t.Context(), catalog.EventQuery{After: 1, Limit: 10}, feed.Through)
+		return rows, feed, err
+	})
+	if err != nil || rounds != 2 || feed.Removed != 3 {
+		t.Errorf("read %d times, removed up to %d (%v)", rounds, feed.Removed, err)
+	}
+	if _, feed, err = s.ListEvents(t.Context(), catalog.EventQuery{After: 1, Limit: 10}); err != nil || feed.Removed != 3 {
+		t.Errorf("removed up to %d (%v)", feed.Removed, err)
+	}
+}
+
+// Turns go on where the database's clock was set back.
+func TestFeeds_TurnsOutliveTheClock(t *testing.T) {
+	s := openStore(t)
+	s.mustWrite(t, "a.t")
+	const ahead = int64(1) << 60
+	if _, err := s.pool.Exec(t.Context(), `INSERT INTO feeds (name, turn) VALUES ('events', $1) ON CONFLICT (name) DO UPDATE SET turn = EXCLUDED.turn`, ahead); err != nil {
+		t.Fatal(err)
+	}
+	events, _, err := s.ListEvents(t.Context(), catalog.EventQuery{Limit: 10})
+	if err != nil || len(events) != 1 || events[0].Turn != ahead+1 {
+		t.Fatalf("%+v (%v)", events, err)
+	}
+	s.mustWrite(t, "a.u")
+	if events, _, err = s.ListEvents(t.Context(), catalog.EventQuery{Limit: 10}); err != nil || len(events) != 2 || events[1].Turn != ahead+2 {
+		t.Errorf("%+v (%v)", events, err)
+	}
+	// Placed by a binary of before there were turns.
+	if _, err := s.pool.Exec(t.Context(), `UPDATE events SET turn = NULL`); err != nil {
+		t.Fatal(err)
+	}
+	if events, _, err = s.ListEvents(t.Context(), catalog.EventQuery{Limit: 10}); err != nil || events[0].Turn != events[0].At.UnixMicro() {
+		t.Errorf("%+v (%v)", events, err)
+	}
+}

@@ -235,7 +235,7 @@ func TestCheckVersion(t *testing.T) {
 }
 
 // releasedBefore is the schema that the release before this one was built for.
-const releasedBefore = 3
+const releasedBefore = 4
 
 // The servers of the release before go on, and start again, beside the schema that a new one has made.
 func TestCheckVersion_TheReleaseBeforeRunsBeside(t *testing.T) {

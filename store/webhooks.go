@@ -18,7 +18,6 @@ const webhookColumns = `webhooks.id, webhooks.url, webhooks.secret, webhooks.war
     webhooks.problem, webhooks.delivered_at`
 
 const webhookCounts = `
-    greatest(coalesce((SELECT last FROM feeds WHERE name = 'events'), 0) - webhooks.position, 0),
     (SELECT count(*) FROM webhook_deliveries AS d WHERE d.webhook_id = webhooks.id AND d.state = 'waiting'),
     (SELECT count(*) FROM webhook_deliveries AS d WHERE d.webhook_id = webhooks.id AND d.state = 'dead')`
 
@@ -43,9 +42,9 @@ func scanWebhook(row pgx.CollectableRow, more ...any) (catalog.Webhook, error) {
 }
 
 func scanCounted(row pgx.CollectableRow) (catalog.Webhook, error) {
-	var behind, waiting, dead int64
-	w, err := scanWebhook(row, &behind, &waiting, &dead)
-	w.Behind, w.Waiting, w.Dead = behind, waiting, dead
+	var waiting, dead int64
+	w, err := scanWebhook(row, &waiting, &dead)
+	w.Waiting, w.Dead = waiting, dead
 	return w, err
 }
 
@@ -54,7 +53,8 @@ const sqlInsertWebhook = `
 INSERT INTO webhooks (id, url, secret, warehouse_id, filter, created_by, created_at, position, not_before)
 SELECT @id::uuid, @url::text, @secret::bytea, @warehouse::uuid, @filter::jsonb, @created_by::text, @created_at::timestamptz,
     @position::bigint, now()
-WHERE (SELECT count(*) FROM webhooks) < @most`
+WHERE (SELECT count(*) FROM webhooks) < @most
+  AND (@warehouse::uuid IS NULL OR (SELECT count(*) FROM webhooks WHERE warehouse_id = @warehouse::uuid) < @most_here)`
 
 // CreateWebhook makes a webhook that begins with the next event.
 func (s *Store) CreateWebhook(ctx context.Context, w catalog.Webhook, f catalog.Fact) error {
@@ -73,12 +73,13 @@ func (s *Store) CreateWebhook(ctx context.Context, w catalog.Webhook, f catalog.
 		tag, err := tx.Exec(ctx, sqlInsertWebhook, pgx.NamedArgs{
 			"id": w.ID, "url": storable(w.URL), "secret": w.Sealed, "warehouse": nullable(w.WarehouseID), "filter": storable(string(filter)),
 			"created_by": storable(w.CreatedBy), "created_at": w.CreatedAt, "position": feed.Through, "most": catalog.WebhooksMax,
+			"most_here": catalog.WebhooksOfWarehouseMax,
 		})
 		if err != nil {
 			return goneMeans(err, fault.New(fault.NoSuchWarehouse, "the warehouse no longer exists: %s", w.Warehouse))
 		}
 		if tag.RowsAffected() == 0 {
-			return fault.New(fault.BadRequest, "there are %d webhooks, which is all that there may be", catalog.WebhooksMax)
+			return catalog.ErrWebhooksMax
 		}
 		return writeFact(ctx, tx, f)
 	})
@@ -102,8 +103,20 @@ func (s *Store) FindWebhook(ctx context.Context, id uuid.UUID) (catalog.Webhook,
 	if len(found) == 0 {
 		return catalog.Webhook{}, webhookMissing(id)
 	}
-	return found[0], nil
+	w := found[0]
+	args := eventArgs(catalog.EventQuery{EventFilter: w.Events(), After: w.Position, Limit: catalog.WebhookBehindMax})
+	err = s.read(ctx, func(q querier) error { return q.QueryRow(ctx, sqlCountBehind, args).Scan(&w.Behind) })
+	if err != nil {
+		return catalog.Webhook{}, fmt.Errorf("count the events for webhook %s: %w", id, err)
+	}
+	return w, nil
 }
+
+// Only what the webhook is to get: how much happens elsewhere is nothing for its owner.
+const sqlCountBehind = `
+SELECT count(*) FROM (
+    SELECT FROM events WHERE (events.position > @after OR events.position IS NULL) AND ` + eventMatches + ` LIMIT @limit
+) AS behind`
 
 const sqlListWebhooks = `
 SELECT ` + webhookColumns + `,` + webhookCounts + `
@@ -172,7 +185,7 @@ func (s *Store) ResealWebhook(ctx context.Context, id uuid.UUID, old, fresh []by
 }
 
 // Events that are gone leave their columns empty.
-const deliveryColumns = `d.position, d.lane, d.state = 'dead', d.attempts, d.problem, d.first_at, d.not_before,
+const deliveryColumns = `d.position, coalesce(events.turn, (extract(epoch FROM events.at) * 1000000)::bigint, 0), d.lane, d.state = 'dead', d.attempts, d.problem, d.first_at, d.not_before,
     events.id, coalesce(events.at, d.first_at), coalesce(events.operation, ''), coalesce(events.principal, ''), events.warehouse_id,
     coalesce(warehouses.name, ''), events.securable_id, coalesce(events.subject, ''), coalesce(events.details, '{}')`
 
@@ -184,7 +197,7 @@ func scanDelivery(row pgx.CollectableRow) (catalog.Delivery, error) {
 	var event, warehouse, securable *uuid.UUID
 	var details []byte
 	e := &d.Event
-	err := row.Scan(&d.Position, &d.Lane, &d.Dead, &d.Attempts, &d.Problem, &d.FirstAt, &d.Next,
+	err := row.Scan(&d.Position, &e.Turn, &d.Lane, &d.Dead, &d.Attempts, &d.Problem, &d.FirstAt, &d.Next,
 		&event, &e.At, &e.Operation, &e.Principal, &warehouse, &e.Warehouse, &securable, &e.Subject, &details)
 	e.ID, e.WarehouseID, e.SecurableID = idOf(event), idOf(warehouse), idOf(securable)
 	e.Position, e.At, e.Details = d.Position, e.At.UTC(), details

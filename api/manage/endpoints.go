@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"catalogd/api"
+	"catalogd/auth"
 	"catalogd/catalog"
 	"catalogd/internal/fault"
 	"catalogd/maintenance"
@@ -18,12 +19,18 @@ import (
 type Config struct {
 	Service     *catalog.Service
 	Maintenance *maintenance.Operations
+	// Cursors seals the cursors of the audit and the events; all servers have the same.
+	Cursors *auth.Ring
+	// Stopping ends the requests that wait for events when it is closed; nil: nothing does.
+	Stopping <-chan struct{}
 }
 
 // handlers has one method for each route.
 type handlers struct {
-	service *catalog.Service
-	waiters atomic.Int32 // requests that wait for events
+	service  *catalog.Service
+	cursors  *auth.Ring
+	stopping <-chan struct{}
+	waiters  atomic.Int32 // requests that wait for events
 }
 
 const (
@@ -38,7 +45,7 @@ const (
 
 // Endpoints gives all rows of the management API.
 func Endpoints(c Config) []api.Endpoint {
-	h := &handlers{service: c.Service}
+	h := &handlers{service: c.Service, cursors: c.Cursors, stopping: c.Stopping}
 	rows := h.warehouseRows()
 	rows = append(rows, h.principalRows()...)
 	rows = append(rows, h.tokenRows()...)

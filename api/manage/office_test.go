@@ -40,17 +40,18 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Run(m, store.Migrate)) }
 
 // office is a whole server over a real database: token route, catalog and management. Only files are in memory.
 type office struct {
-	t       *testing.T
-	store   *store.Store
-	url     string // of the database
-	files   *catalogtest.Metadata
-	service *catalog.Service
-	tokens  *auth.Tokens
-	server  *httptest.Server
-	root    catalog.Credential
-	ring    *auth.Ring
-	ringKey string       // its text
-	issuers auth.Issuers // nil: none
+	t        *testing.T
+	store    *store.Store
+	url      string // of the database
+	files    *catalogtest.Metadata
+	service  *catalog.Service
+	tokens   *auth.Tokens
+	server   *httptest.Server
+	root     catalog.Credential
+	ring     *auth.Ring
+	ringKey  string        // its text
+	issuers  auth.Issuers  // nil: none
+	stopping chan struct{} // ends the requests that wait
 	// plainHooks lets webhooks be without TLS.
 	plainHooks bool
 	log        *bytes.Buffer // of the requests; whole when their answers have been read
@@ -69,7 +70,7 @@ func newOffice(t *testing.T) *office {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.ring = ring
+	o.ring, o.stopping = ring, make(chan struct{})
 	o.serve()
 	made, err := o.service.Bootstrap(t.Context(), catalog.Bootstrap{Accounts: o.store})
 	if err != nil {
@@ -110,7 +111,7 @@ func (o *office) serve() {
 	})
 	server, err := api.NewServer(api.ServerConfig{
 		Endpoints: append(rest.Endpoints(rest.Config{Service: o.service, Tokens: rest.IssueTokens(o.tokens, ""), Keys: o.tokens}),
-			manage.Endpoints(manage.Config{Service: o.service, Maintenance: &maintenance.Operations{Store: o.store, Tables: o.service, Now: time.Now}})...),
+			manage.Endpoints(manage.Config{Service: o.service, Cursors: o.ring, Stopping: o.stopping, Maintenance: &maintenance.Operations{Store: o.store, Tables: o.service, Now: time.Now}})...),
 		Metrics: telemetry.NewMetrics(prometheus.NewRegistry()), Authenticator: o.tokens, Audit: o.service, Log: log,
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package manage
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -26,7 +27,8 @@ const (
 	eventWaitersMax = 64
 )
 
-// Cursors are page tokens: of the oldest first, a position in the feed; of the newest first, an id.
+// Cursors are page tokens: of the oldest first, a position in the feed; of the newest first, an id. Both count what everybody
+// does, and are sealed.
 const (
 	cursorOldest = "oldest:"
 	cursorNewest = "newest:"
@@ -97,7 +99,7 @@ func (h *handlers) listAudit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	paging, after, err := recordPaging(query, orderOf(q.Oldest))
+	paging, after, err := h.recordPaging(query, orderOf(q.Oldest))
 	if err != nil {
 		return err
 	}
@@ -114,9 +116,9 @@ func (h *handlers) listAudit(w http.ResponseWriter, r *http.Request) error {
 	}
 	page, next := api.CutPage(paging, rows, func(a catalog.AuditRow) string {
 		if q.Oldest {
-			return cursorOldest + strconv.FormatInt(a.Position, 10)
+			return h.cursor(cursorOldest, a.Position)
 		}
-		return cursorNewest + strconv.FormatInt(a.ID, 10)
+		return h.cursor(cursorNewest, a.ID)
 	})
 	answer := struct {
 		Rows   []auditAnswer `json:"rows"`
@@ -128,7 +130,7 @@ func (h *handlers) listAudit(w http.ResponseWriter, r *http.Request) error {
 		answer.Rows = append(answer.Rows, newAuditAnswer(a))
 	}
 	if q.Oldest {
-		answer.Cursor, answer.Missed = cursorAfter(cursorOldest, next, feed), missed(feed, after)
+		answer.Cursor, answer.Missed = h.cursorAfter(cursorOldest, next, feed), missed(feed, after)
 	}
 	return api.JSON(w, r, http.StatusOK, answer)
 }
@@ -153,11 +155,16 @@ func orderOf(oldest bool) string {
 }
 
 // cursorAfter is where to go on: behind the page or, when there is no more, behind everything that was looked at.
-func cursorAfter(kind string, next *string, feed catalog.Feed) string {
+func (h *handlers) cursorAfter(kind string, next *string, feed catalog.Feed) string {
 	if next != nil {
 		return *next
 	}
-	return api.PageToken(kind + strconv.FormatInt(feed.Through, 10))
+	return api.PageToken(h.cursor(kind, feed.Through))
+}
+
+// cursor is what a page token holds of a number.
+func (h *handlers) cursor(kind string, n int64) string {
+	return kind + base64.RawURLEncoding.EncodeToString(h.cursors.SealCursor(kind, n))
 }
 
 // missed tells that rows behind a cursor are not to be had: they were removed, or the cursor is of another time. In a database that
@@ -210,7 +217,7 @@ func moment(query url.Values, name string) (time.Time, error) {
 }
 
 // recordPaging reads how the records are wanted, and the number that the page's cursor of the kind holds: 0 for none.
-func recordPaging(query url.Values, kind string) (paging api.Paging, after int64, err error) {
+func (h *handlers) recordPaging(query url.Values, kind string) (paging api.Paging, after int64, err error) {
 	if !query.Has("pageToken") {
 		query.Set("pageToken", "")
 	}
@@ -222,16 +229,19 @@ func recordPaging(query url.Values, kind string) (paging api.Paging, after int64
 		return paging, 0, nil
 	}
 	text, found := strings.CutPrefix(paging.After, kind)
-	after, err = strconv.ParseInt(text, 10, 64)
-	if !found || err != nil || after < 0 {
+	sealed, err := base64.RawURLEncoding.DecodeString(text)
+	if !found || err != nil {
 		return paging, 0, fault.New(fault.BadRequest, "pageToken is not one of this list in this order")
+	}
+	if after, found = h.cursors.OpenCursor(kind, sealed); !found || after < 0 {
+		return paging, 0, fault.New(fault.BadRequest, "pageToken is of another server, or of before a change of its keys: begin without one")
 	}
 	return paging, after, nil
 }
 
 type eventAnswer struct {
 	ID        uuid.UUID       `json:"id"`
-	Sequence  int64           `json:"sequence"`
+	Sequence  int64           `json:"sequence"` // grows from event to event of one securable
 	At        time.Time       `json:"at"`
 	Operation string          `json:"operation"`
 	Principal string          `json:"principal,omitempty"`
@@ -244,7 +254,7 @@ type eventAnswer struct {
 
 func newEventAnswer(e catalog.EventRow) eventAnswer {
 	return eventAnswer{
-		ID: e.ID, Sequence: e.Position, At: e.At, Operation: e.Operation, Principal: e.Principal, Catalog: e.Warehouse,
+		ID: e.ID, Sequence: e.Turn, At: e.At, Operation: e.Operation, Principal: e.Principal, Catalog: e.Warehouse,
 		CatalogID: known(e.WarehouseID), Subject: e.Subject, Securable: known(e.SecurableID), Details: e.Details,
 	}
 }
@@ -263,7 +273,7 @@ func (h *handlers) listEvents(w http.ResponseWriter, r *http.Request) error {
 	if scope.Warehouse == "" && (scope.Table != "" || scope.Namespace != nil) {
 		return fault.New(fault.BadRequest, "catalog is missing: namespace and table are in one")
 	}
-	paging, after, err := recordPaging(query, cursorEvents)
+	paging, after, err := h.recordPaging(query, cursorEvents)
 	if err != nil {
 		return err
 	}
@@ -280,13 +290,13 @@ func (h *handlers) listEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page, next := api.CutPage(paging, rows, func(e catalog.EventRow) string { return cursorEvents + strconv.FormatInt(e.Position, 10) })
+	page, next := api.CutPage(paging, rows, func(e catalog.EventRow) string { return h.cursor(cursorEvents, e.Position) })
 	answer := struct {
 		Events []eventAnswer `json:"events"`
 		Missed bool          `json:"missed,omitempty"`
 		Cursor string        `json:"cursor"`
 		Next   *string       `json:"next-page-token"`
-	}{Events: []eventAnswer{}, Missed: missed(feed, after), Cursor: cursorAfter(cursorEvents, next, feed), Next: next}
+	}{Events: []eventAnswer{}, Missed: missed(feed, after), Cursor: h.cursorAfter(cursorEvents, next, feed), Next: next}
 	for _, e := range page {
 		answer.Events = append(answer.Events, newEventAnswer(e))
 	}
@@ -306,7 +316,7 @@ func waitOf(query url.Values) (time.Duration, error) {
 }
 
 // awaitEvents reads events; where there is none it looks again until there is one or the time is over. The caller's right
-// is asked for each time: one that is taken away ends the wait. latest gives none of those that are there, only where
+// is asked for each time: one that is taken away ends the wait. So does the end of the server, with what there is: nothing. latest gives none of those that are there, only where
 // they end.
 func (h *handlers) awaitEvents(
 	r *http.Request, scope catalog.RecordScope, q catalog.EventQuery, wait time.Duration, latest bool,
@@ -329,6 +339,8 @@ func (h *handlers) awaitEvents(
 		select {
 		case <-r.Context().Done():
 			return nil, feed, r.Context().Err()
+		case <-h.stopping:
+			return rows, feed, nil
 		case <-time.After(eventsPollEvery):
 		}
 	}

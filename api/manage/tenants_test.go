@@ -34,16 +34,20 @@ func TestTenants_AreNotVisibleToOneAnother(t *testing.T) {
 		root.want(201, put, "/principal-roles/"+name+"-admins/catalog-roles/"+name, `{"catalogRole":{"name":"catalog_admin"}}`)
 	}
 	south := tenants["south"]
+	hook, _ := root.want(201, post, "/webhooks", `{"url":"https://hooks.example.com","catalog":"north"}`).at(t, "webhook", "id").(string)
 	asked := 0
 	for _, e := range append(rest.Endpoints(rest.Config{}), manage.Endpoints(manage.Config{})...) {
 		if e.Access == api.Public || slices.Contains(ownCalls, e.Operation) || slices.Contains(unnamedCalls, e.Operation) {
 			continue
 		}
-		there, missing := tenantCall(e, "north", "a", "t", "v", "inner"), tenantCall(e, "north", "xx", "xt", "xv", "xinner")
-		a, b := o.send(e.Method, there.path, south.token, "application/json", there.body), o.send(e.Method, missing.path, south.token, "application/json", missing.body)
+		there, missing := e, e
+		there.Pattern = strings.ReplaceAll(e.Pattern, "{webhook}", hook)
+		missing.Pattern = strings.ReplaceAll(e.Pattern, "{webhook}", "018f3a1e-7b7c-7000-8000-000000000001")
+		one, other := tenantCall(there, "north", "a", "t", "v", "inner"), tenantCall(missing, "north", "xx", "xt", "xv", "xinner")
+		a, b := o.send(e.Method, one.path, south.token, "application/json", one.body), o.send(e.Method, other.path, south.token, "application/json", other.body)
 		asked++
 		if a.status < 400 && e.Operation != "list-functions" {
-			t.Errorf("%s %s by another tenant: %d %s", e.Method, there.path, a.status, a.body)
+			t.Errorf("%s %s by another tenant: %d %s", e.Method, one.path, a.status, a.body)
 		}
 		if a.status != b.status || blank(a.body) != blank(b.body) || shownHeader(a.header) != shownHeader(b.header) {
 			t.Errorf("%s: what is there is told from what is not:\n%d %s %s\n%d %s %s", e.Operation, a.status, shownHeader(a.header), blank(a.body), b.status, shownHeader(b.header), blank(b.body))
@@ -54,6 +58,7 @@ func TestTenants_AreNotVisibleToOneAnother(t *testing.T) {
 		{get, "/catalogs", ""}, {get, "/principals", ""}, {get, "/principal-roles", ""}, {get, "/principals?nameContains=north", ""},
 		{post, "/catalogs", fileCatalog("north", "file:///x")}, {post, "/principals", `{"principal":{"name":"of-north"}}`},
 		{post, "/principal-roles", `{"principalRole":{"name":"north-admins"}}`}, {get, "/principals/of-north/reach", ""},
+		{get, "/webhooks", ""}, {get, "/webhooks?catalog=north", ""}, {post, "/webhooks", `{"url":"https://hooks.example.com"}`},
 	} {
 		if r := south.call(p.method, p.path, p.body); r.status != 403 {
 			t.Errorf("%s %s: %d %s", p.method, p.path, r.status, r.body)
@@ -82,7 +87,7 @@ func tenantCall(e api.Endpoint, warehouse, namespace, table, view, role string) 
 		"{catalogRole}", role, "{principal}", "of-"+warehouse+namespace, "{role}", warehouse+"-admins"+namespace, "{policy}", "p", "{job}",
 		"018f3a1e-7b7c-7000-8000-000000000001", "{token}", "018f3a1e-7b7c-7000-8000-000000000001", "*", "x").Replace(e.Pattern)
 	path = unfilled.ReplaceAllString(path, "x")
-	body := strings.NewReplacer("NS", namespace, `"t"`, `"`+table+`"`, `"v"`, `"`+view+`"`, "X-", "x-", "LOST", "file:///lakes/north/x/metadata/v1.metadata.json").Replace(operationBodies[e.Operation])
+	body := strings.NewReplacer("NS", namespace, `"t"`, `"`+table+`"`, `"v"`, `"`+view+`"`, "X-", "x-", "LOST", "file:///lakes/north/x/metadata/v1.metadata.json", `"catalog":"lake"`, `"catalog":"`+warehouse+`"`).Replace(operationBodies[e.Operation])
 	if e.Operation == "who-can" {
 		path += fmt.Sprintf("?privilege=TABLE_LIST&catalog=%s&namespace=%s&table=%s", warehouse, namespace, table)
 	}

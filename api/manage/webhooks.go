@@ -38,7 +38,7 @@ type webhookAnswer struct {
 	Enabled    bool       `json:"enabled"`
 	CreatedBy  string     `json:"createdBy"`
 	CreatedAt  time.Time  `json:"createdAt"`
-	Behind     int64      `json:"behind"`
+	Behind     *int64     `json:"behind,omitempty"` // of one webhook alone: counting takes a while
 	Waiting    int64      `json:"waiting"`
 	Dead       int64      `json:"dead"`
 	Failures   int        `json:"failures"`
@@ -49,7 +49,7 @@ type webhookAnswer struct {
 func newWebhookAnswer(w catalog.Webhook) webhookAnswer {
 	a := webhookAnswer{
 		ID: w.ID, URL: w.URL, Catalog: w.Warehouse, Operations: append([]string{}, w.Filter.Operations...), Subject: w.Filter.Subject,
-		Enabled: w.Enabled, CreatedBy: w.CreatedBy, CreatedAt: w.CreatedAt, Behind: w.Behind, Waiting: w.Waiting, Dead: w.Dead,
+		Enabled: w.Enabled, CreatedBy: w.CreatedBy, CreatedAt: w.CreatedAt, Waiting: w.Waiting, Dead: w.Dead,
 		Failures: w.Failures, Problem: w.Problem,
 	}
 	if !w.DeliveredAt.IsZero() {
@@ -58,10 +58,16 @@ func newWebhookAnswer(w catalog.Webhook) webhookAnswer {
 	return a
 }
 
+// withBehind tells how much the webhook is still to get as well.
+func withBehind(w catalog.Webhook) webhookAnswer {
+	a := newWebhookAnswer(w)
+	a.Behind = &w.Behind
+	return a
+}
+
 // deliveryAnswer is an event that a webhook has not got.
 type deliveryAnswer struct {
 	EventID   *uuid.UUID `json:"eventId,omitempty"`
-	Sequence  int64      `json:"sequence"`
 	Operation string     `json:"operation,omitempty"`
 	Subject   string     `json:"subject,omitempty"`
 	State     string     `json:"state"`
@@ -73,7 +79,7 @@ type deliveryAnswer struct {
 
 func newDeliveryAnswer(d catalog.Delivery) deliveryAnswer {
 	a := deliveryAnswer{
-		EventID: known(d.Event.ID), Sequence: d.Position, Operation: d.Event.Operation, Subject: d.Event.Subject, State: "dead",
+		EventID: known(d.Event.ID), Operation: d.Event.Operation, Subject: d.Event.Subject, State: "dead",
 		Attempts: d.Attempts, Problem: d.Problem, Since: d.FirstAt,
 	}
 	if !d.Dead {
@@ -155,7 +161,7 @@ func (h *handlers) loadWebhook(w http.ResponseWriter, r *http.Request) error {
 	answer := struct {
 		Webhook    webhookAnswer    `json:"webhook"`
 		Deliveries []deliveryAnswer `json:"deliveries"`
-	}{newWebhookAnswer(found), []deliveryAnswer{}}
+	}{withBehind(found), []deliveryAnswer{}}
 	for _, d := range deliveries {
 		answer.Deliveries = append(answer.Deliveries, newDeliveryAnswer(d))
 	}
@@ -183,7 +189,7 @@ func (h *handlers) updateWebhook(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return api.JSON(w, r, http.StatusOK, newWebhookAnswer(changed))
+	return api.JSON(w, r, http.StatusOK, withBehind(changed))
 }
 
 func (h *handlers) dropWebhook(w http.ResponseWriter, r *http.Request) error {

@@ -32,7 +32,7 @@ func (f *feeds) change(c catalog.Fact) error {
 	}
 	f.eventsGiven++
 	f.events = append(slices.Clip(f.events), catalog.EventRow{
-		Position: f.eventsGiven, ID: c.ID, At: c.At, Operation: c.Operation, Principal: c.Caller.Principal.Name,
+		Position: f.eventsGiven, Turn: f.eventsGiven, ID: c.ID, At: c.At, Operation: c.Operation, Principal: c.Caller.Principal.Name,
 		WarehouseID: c.Warehouse, SecurableID: c.Securable, Subject: c.Subject, Details: details,
 	})
 	f.add(catalog.AuditRow{

@@ -61,11 +61,11 @@ var webhookPromises = []promise{
 			b.Fatalf("after a release: %+v", second)
 		}
 		b.refused(d.MarkWebhook(b.Context(), *first, catalog.WebhookMark{Position: first.Through}), fault.VersionConflict, "")
-		b.must(d.ReleaseWebhook(b.Context(), *first, catalog.WebhookRelease{Disable: true}))
+		b.must(d.ReleaseWebhook(b.Context(), *first, catalog.WebhookRelease{Disabled: first.DisabledFact(at, "gone")}))
 		if third := b.claim(); third != nil {
 			b.Errorf("who has lost the lease gave it back: %+v", third)
 		}
-		if !b.webhook(w.ID).Enabled {
+		if !b.webhook(w.ID).Enabled || len(b.events("disable-webhook")) != 0 {
 			b.Error("who has lost the lease disabled the webhook")
 		}
 		b.must(b.admin.UpdateWebhook(b.Context(), w, b.fact("update-webhook", "h")))
@@ -100,6 +100,33 @@ var webhookPromises = []promise{
 		}
 	}},
 	{"FailuresWaitInOrder", failuresWait},
+	{"AWarehouseLeavesWebhooksToOthers", func(b *bench) {
+		for range catalog.WebhooksOfWarehouseMax {
+			b.hook(hook(b.warehouse.ID, "w"))
+		}
+		b.leavesNoTrace(func() {
+			err := b.admin.CreateWebhook(b.Context(), hook(b.warehouse.ID, "w"), b.fact("create-webhook", "h"))
+			b.refused(err, fault.BadRequest, "")
+		})
+		other := b.addWarehouse("other", "s3://other/base")
+		b.hook(hook(other.ID, other.Name))
+		b.hook(hook(uuid.Nil, ""))
+	}},
+	{"WebhooksTellOfTheirOwnEventsAlone", func(b *bench) {
+		w := hook(b.warehouse.ID, "w")
+		w.Filter.Operations = []string{"create-namespace"}
+		b.hook(w)
+		b.addWarehouse("other", "s3://other/base")
+		if got := b.webhook(w.ID).Behind; got != 0 {
+			b.Errorf("it is %d behind by what is not for it", got)
+		}
+		b.namespace("a")
+		b.namespace("b")
+		if got := b.webhook(w.ID).Behind; got != 2 {
+			b.Errorf("it is %d behind, want 2", got)
+		}
+	}},
+	{"TurnsOrderTheEventsOfOneThing", turnsOrder},
 	{"WebhooksRestAndAreDisabled", func(b *bench) {
 		w := b.hook(hook(b.warehouse.ID, "w"))
 		d := b.deliveries()
@@ -110,7 +137,11 @@ var webhookPromises = []promise{
 		}
 		w = b.webhook(w.ID)
 		b.must(b.admin.UpdateWebhook(b.Context(), w, b.fact("update-webhook", "h")))
-		b.must(d.ReleaseWebhook(b.Context(), *b.claim(), catalog.WebhookRelease{Problem: "gone", Disable: true}))
+		c := b.claim()
+		b.must(d.ReleaseWebhook(b.Context(), *c, catalog.WebhookRelease{Problem: "gone", Disabled: c.DisabledFact(at, "gone")}))
+		if n := len(b.events("disable-webhook")); n != 1 {
+			b.Errorf("%d events of a webhook that was disabled", n)
+		}
 		if w = b.webhook(w.ID); w.Enabled || w.Problem != "gone" {
 			b.Errorf("%+v", w)
 		}
@@ -214,6 +245,38 @@ func webhooksAreKept(b *bench) {
 	}
 	if n := len(b.events("create-webhook")) + len(b.events("update-webhook")) + len(b.events("drop-webhook")); n != 4 {
 		b.Errorf("%d events of webhooks, want 4", n)
+	}
+}
+
+// turnsOrder reads after each change, and after several.
+func turnsOrder(b *bench) {
+	lanes := []uuid.UUID{uuid.New(), uuid.New()}
+	change := func(n int) {
+		f := b.fact("commit-table", "a.t")
+		f.Securable = lanes[n]
+		b.must(b.store.UpdateWarehouse(b.Context(), b.warehouse, f))
+		b.warehouse.Version++
+	}
+	for n := range 12 {
+		change(n % 2)
+		if n%3 == 0 {
+			_, _, err := b.store.ListEvents(b.Context(), catalog.EventQuery{Limit: 1})
+			b.must(err)
+		}
+	}
+	for _, lane := range lanes {
+		events, _, err := b.store.ListEvents(b.Context(), catalog.EventQuery{Limit: 100, EventFilter: catalog.EventFilter{SecurableID: lane}})
+		b.must(err)
+		last := int64(0)
+		for _, e := range events {
+			if e.Turn <= last {
+				b.Errorf("turn %d comes behind %d", e.Turn, last)
+			}
+			last = e.Turn
+		}
+		if len(events) != 6 {
+			b.Errorf("%d events, want 6", len(events))
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ func webhookMissing(id uuid.UUID) error {
 // counted is a webhook as it is shown.
 func (st *state) counted(row webhookRow) catalog.Webhook {
 	w := row.Webhook
-	w.Warehouse, w.Behind = st.warehouses[w.WarehouseID].Name, max(st.feeds.eventsGiven-w.Position, 0)
+	w.Warehouse = st.warehouses[w.WarehouseID].Name
 	for key, d := range st.deliveries {
 		switch {
 		case key.webhook != w.ID:
@@ -53,8 +53,14 @@ func (s *Store) CreateWebhook(ctx context.Context, w catalog.Webhook, f catalog.
 		if _, there := st.warehouses[w.WarehouseID]; w.WarehouseID != uuid.Nil && !there {
 			return fault.New(fault.NoSuchWarehouse, "the warehouse no longer exists: %s", w.Warehouse)
 		}
-		if len(st.webhooks) >= catalog.WebhooksMax {
-			return fault.New(fault.BadRequest, "there are %d webhooks, which is all that there may be", catalog.WebhooksMax)
+		here := 0
+		for _, row := range st.webhooks {
+			if w.WarehouseID != uuid.Nil && row.WarehouseID == w.WarehouseID {
+				here++
+			}
+		}
+		if len(st.webhooks) >= catalog.WebhooksMax || here >= catalog.WebhooksOfWarehouseMax {
+			return catalog.ErrWebhooksMax
 		}
 		w.Position = st.feeds.eventsGiven
 		st.webhooks[w.ID] = webhookRow{Webhook: w, notBefore: st.now}
@@ -70,6 +76,7 @@ func (s *Store) FindWebhook(ctx context.Context, id uuid.UUID) (w catalog.Webhoo
 			return webhookMissing(id)
 		}
 		w = st.counted(row)
+		w.Behind = int64(len(st.eventsOf(catalog.EventQuery{EventFilter: w.Events(), After: w.Position, Limit: catalog.WebhookBehindMax})))
 		return nil
 	})
 	return w, err
@@ -296,8 +303,11 @@ func (s *Store) ReleaseWebhook(ctx context.Context, c catalog.WebhookClaim, r ca
 			return nil
 		}
 		row.leaseUntil, row.notBefore = time.Time{}, st.now.Add(r.Delay)
-		row.Enabled, row.Problem = row.Enabled && !r.Disable, cmp.Or(r.Problem, row.Problem)
+		row.Enabled, row.Problem = row.Enabled && r.Disabled == nil, cmp.Or(r.Problem, row.Problem)
 		st.webhooks[c.ID] = row
+		if r.Disabled != nil {
+			return st.write(*r.Disabled)
+		}
 		return nil
 	})
 }

@@ -22,12 +22,20 @@ type webhookBody struct {
 	Enabled    bool       `json:"enabled"`
 	CreatedBy  string     `json:"createdBy"`
 	CreatedAt  time.Time  `json:"createdAt"`
-	Behind     int64      `json:"behind"`
+	Behind     *int64     `json:"behind,omitempty"`
 	Waiting    int64      `json:"waiting"`
 	Dead       int64      `json:"dead"`
 	Failures   int        `json:"failures"`
 	Problem    string     `json:"problem,omitempty"`
 	Delivered  *time.Time `json:"deliveredAt,omitempty"`
+}
+
+// behind is counted up to a bound; the answer to create has none.
+func (w webhookBody) behind() string {
+	if w.Behind == nil {
+		return "0"
+	}
+	return strconv.FormatInt(*w.Behind, 10)
 }
 
 func (w webhookBody) state() string {
@@ -43,7 +51,6 @@ func (w webhookBody) state() string {
 // webhookDelivery is an event that a webhook has not got.
 type webhookDelivery struct {
 	EventID   string     `json:"eventId,omitempty"`
-	Sequence  int64      `json:"sequence"`
 	Operation string     `json:"operation,omitempty"`
 	Subject   string     `json:"subject,omitempty"`
 	State     string     `json:"state"`
@@ -113,7 +120,7 @@ func (w webhookBody) fields() [][2]string {
 	return [][2]string{
 		{"webhook", w.ID}, {"url", w.URL}, {"warehouse", w.Catalog}, {"operations", strings.Join(w.Operations, ", ")}, {"subject", w.Subject},
 		{"state", w.state()}, {"made", w.CreatedAt.UTC().Format(time.RFC3339) + " by " + w.CreatedBy}, {"last delivery", shortTime(w.Delivered)},
-		{"behind", strconv.FormatInt(w.Behind, 10)}, {"waiting", strconv.FormatInt(w.Waiting, 10)}, {"given up", strconv.FormatInt(w.Dead, 10)},
+		{"behind", w.behind()}, {"waiting", strconv.FormatInt(w.Waiting, 10)}, {"given up", strconv.FormatInt(w.Dead, 10)},
 		{"problem", w.Problem},
 	}
 }

@@ -51,6 +51,9 @@ type app struct {
 	files       *iceio.Store
 	worker      *maintenance.Worker
 	deliverer   *outbox.Deliverer
+	sender      *outbox.Sender
+	ring        *auth.Ring
+	stopping    chan struct{} // closed when requests are drained: none waits for events any more
 	metrics     *telemetry.Metrics
 	gather      prometheus.Gatherer
 	uses        *usesWriter
@@ -100,7 +103,7 @@ func (a *app) checkKeys(ctx context.Context, ring *auth.Ring, rotation auth.Rota
 }
 
 // resealWebhooks does for webhooks' secrets what checkKeys does for signing keys. One that no key opens keeps nobody from
-// starting: it is disabled, and says why, when something is to be sent.
+// starting: it says why when something is to be sent.
 func (a *app) resealWebhooks(ctx context.Context) error {
 	if a.service == nil { // it was not wired, which is said already
 		return nil
@@ -187,6 +190,7 @@ func (a *app) wire(ctx context.Context, ring *auth.Ring) error {
 	registry := telemetry.NewRegistry()
 	a.gather, a.metrics = registry, telemetry.NewMetrics(registry)
 	telemetry.CountRoundTrips(registry, a.store.RoundTrips)
+	a.ring, a.stopping = ring, make(chan struct{})
 	a.secrets = auth.NewSecrets(ring)
 	issuers, err := a.config.issuers()
 	if err != nil {
@@ -207,9 +211,9 @@ func (a *app) wire(ctx context.Context, ring *auth.Ring) error {
 		return err
 	}
 	a.files = iceio.New(iceio.Config{Providers: providers})
-	sender := outbox.NewSender(a.config.Webhooks.AllowPrivate, nil)
+	a.sender = outbox.NewSender(a.config.Webhooks.AllowPrivate, nil)
 	a.service = catalog.New(catalog.Config{
-		Webhooks: catalog.WebhookConfig{Ring: ring, Sender: sender, AllowPrivate: a.config.Webhooks.AllowPrivate},
+		Webhooks: catalog.WebhookConfig{Ring: ring, Sender: a.sender, AllowPrivate: a.config.Webhooks.AllowPrivate},
 		Store:    a.store, Admin: a.store, Metadata: a.files, Providers: providers, Secrets: a.secrets, SigningKeyMaker: keys, Log: a.log,
 		MetadataCacheBytes: int(a.config.Cache.Metadata), ReportAge: a.config.Retention.keep().Metrics,
 	})
@@ -218,7 +222,7 @@ func (a *app) wire(ctx context.Context, ring *auth.Ring) error {
 		MemoryBytes: a.config.Maintenance.Memory, SpillDir: a.config.Maintenance.Scratch, Log: a.log,
 		Keep: a.config.Retention.keep(),
 	})
-	a.deliverer = outbox.New(outbox.Config{Store: a.store, Sender: sender, OpenSecret: a.service.OpenWebhook, Log: a.log})
+	a.deliverer = outbox.New(outbox.Config{Store: a.store, Sender: a.sender, OpenSecret: a.service.OpenWebhook, Log: a.log})
 	return nil
 }
 
@@ -251,7 +255,7 @@ func (a *app) providers(ctx context.Context) (map[string]vending.Provider, error
 func (a *app) handler() (http.Handler, error) {
 	endpoints := append(
 		rest.Endpoints(rest.Config{Service: a.service, Tokens: rest.IssueTokens(a.tokens, a.config.PublicURL), Keys: a.tokens, PublicURL: a.config.PublicURL}),
-		manage.Endpoints(manage.Config{Service: a.service, Maintenance: a.operations()})...)
+		manage.Endpoints(manage.Config{Service: a.service, Maintenance: a.operations(), Cursors: a.ring, Stopping: a.stopping})...)
 	endpoints = append(append(endpoints, manage.ReferenceEndpoints()...), api.RootEndpoint())
 	return api.NewServer(api.ServerConfig{Endpoints: endpoints, Authenticator: a.tokens, Audit: a.service, Log: a.log, Metrics: a.metrics,
 		TrustedProxies: a.config.TrustedProxies, Used: a.uses.note})
@@ -301,6 +305,9 @@ func (a *app) close() {
 	}
 	if a.issuers != nil {
 		a.issuers.Close()
+	}
+	if a.sender != nil {
+		a.sender.Close()
 	}
 	if a.files != nil {
 		a.files.Close()

@@ -53,6 +53,7 @@ type servers struct {
 	delay           time.Duration // between readiness' no and the end of listening
 	grace           time.Duration
 	stopping        atomic.Bool // readiness answers no from then on
+	ending          func()      // called once when requests are drained, so that none waits for what may come; nil: nothing
 
 	failed  chan error
 	running []*http.Server // the API first
@@ -114,6 +115,10 @@ func (s *servers) linger(gone <-chan struct{}) error {
 // readiness can be asked during the drain.
 func (s *servers) stop() error {
 	s.stopping.Store(true)
+	if s.ending != nil {
+		s.ending()
+		s.ending = nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.grace)
 	defer cancel()
 	var all error

@@ -269,3 +269,39 @@ type onRecord struct {
 func (onRecord) Enabled(context.Context, slog.Level) bool { return true }
 
 func (o onRecord) Handle(context.Context, slog.Record) error { o.call(); return nil }
+
+// Somebody who waits for events holds up no end: the request is answered, and the server goes.
+func TestServe_EndsWhileSomebodyWaitsForEvents(t *testing.T) {
+	s := startOutageServer(t)
+	_, token := s.login(t)
+	answered := make(chan int, 1)
+	events := s.running.api.url() + "/api/management/v1/events"
+	_, _, latest := s.ask(t, events, "?latest=true", token)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		events+"?wait=30&pageToken="+url.QueryEscape(field(latest, "cursor")), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	go func() {
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Error(err)
+			answered <- 0
+			return
+		}
+		res.Body.Close()
+		answered <- res.StatusCode
+	}()
+	for begun := false; !begun; { // before that it would be refused
+		_, _, metrics := s.ask(t, s.running.ops.url(), "/metrics", "")
+		begun = strings.Contains(metrics, "catalogd_http_requests_in_flight 1")
+	}
+	began := time.Now()
+	if err := s.running.servers.stop(); err != nil {
+		t.Error(err)
+	}
+	if took, status := time.Since(began), <-answered; took > 20*time.Second || status != http.StatusOK {
+		t.Errorf("ended after %s, the request got %d", took, status)
+	}
+}

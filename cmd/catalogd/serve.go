@@ -81,7 +81,7 @@ func (r *running) start() error {
 		return err
 	}
 	r.servers = &servers{api: r.api, ops: r.ops, handler: handler, log: r.app.log,
-		delay: r.app.config.Shutdown.Delay, grace: r.app.config.Shutdown.Grace}
+		delay: r.app.config.Shutdown.Delay, grace: r.app.config.Shutdown.Grace, ending: func() { close(r.app.stopping) }}
 	r.servers.health = r.app.health(r.servers.stopping.Load)
 	if r.withWorker {
 		if err := r.app.worker.Start(); err != nil {
@@ -103,14 +103,15 @@ func (r *running) untilDone(ctx context.Context, gone <-chan struct{}) error {
 	err := r.servers.wait(ctx, gone)
 	r.app.log.Info("stopping", "pid", os.Getpid())
 	worker := make(chan error, 1)
-	go func() {
-		r.app.deliverer.Stop()
-		worker <- r.app.stopWorker()
-	}()
+	go func() { worker <- r.app.stopWorker() }()
+	delivered := make(chan struct{})
+	go func() { r.app.deliverer.Stop(); close(delivered) }()
 	if err == nil {
 		err = r.servers.linger(gone)
 	}
-	return errors.Join(err, r.servers.stop(), <-worker, r.records.stop())
+	err = errors.Join(err, r.servers.stop(), <-worker, r.records.stop())
+	<-delivered
+	return err
 }
 
 // stop ends a server that did not get as far as waiting.

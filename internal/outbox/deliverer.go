@@ -3,9 +3,11 @@ package outbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -27,8 +29,10 @@ const (
 	// there is no receiver. Then it is given up, and the next of its table comes.
 	rejectedMax = 8
 	giveUpAfter = 72 * time.Hour
-	// failuresMax is how many failures in a row make a webhook wait as a whole.
+	// failuresMax is how many failures in a row make a webhook wait as a whole, disableAfter how many switch it off. With the
+	// pauses between them that is before giveUpAfter: where nothing arrives at all, nothing is given up for its age.
 	failuresMax   = 3
+	disableAfter  = 80
 	workAtOnce    = 100
 	claimMax      = 30 * time.Second // a webhook is given back by then, so that others get their turn
 	claimErrorMax = 30 * time.Second // between claims while the database does not answer
@@ -49,8 +53,10 @@ type Config struct {
 	RetryDelay  time.Duration
 	RejectedMax int           // 0 means rejectedMax
 	GiveUpAfter time.Duration // 0 means giveUpAfter
-	Now         func() time.Time
-	Log         *slog.Logger
+	// DisableAfter is how many failures in a row switch a webhook off; 0 means disableAfter.
+	DisableAfter int
+	Now          func() time.Time
+	Log          *slog.Logger
 }
 
 // Deliverer sends events to webhooks until it is stopped. Several may work on one database.
@@ -78,6 +84,9 @@ func New(c Config) *Deliverer {
 	}
 	if c.GiveUpAfter == 0 {
 		c.GiveUpAfter = giveUpAfter
+	}
+	if c.DisableAfter == 0 {
+		c.DisableAfter = disableAfter
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -141,8 +150,15 @@ func (d *Deliverer) loop(ctx context.Context) {
 	}
 }
 
-// RunOnce works for one webhook for a while, and tells whether there was one.
+// RunOnce works for one webhook for a while, and tells whether there was one. A defect that panics ends this turn and not
+// the server; the webhook's lease ends by itself.
 func (d *Deliverer) RunOnce(ctx context.Context) (worked bool, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			d.Log.ErrorContext(ctx, "a delivery panicked", "cause", cause, "stack", string(debug.Stack()))
+			worked, err = false, fault.New(fault.Internal, "defect in the server: %v", cause)
+		}
+	}()
 	began := d.Now()
 	claim, err := d.Store.ClaimWebhook(ctx)
 	if err != nil || claim == nil {
@@ -168,7 +184,8 @@ type run struct {
 	leased   time.Time // when the lease began, at the earliest
 	secret   []byte
 	ends     time.Time
-	failures int // in a row
+	failures int    // in a row
+	problem  string // of the last failure
 	blocked  map[uuid.UUID]bool
 	gone     bool // the receiver wants nothing any more
 	full     bool // so much waits that nothing new is taken
@@ -196,7 +213,9 @@ func (r *run) deliver(ctx context.Context) (catalog.WebhookRelease, error) {
 	}
 	switch {
 	case r.gone:
-		return catalog.WebhookRelease{Problem: "the receiver answered 410: it wants nothing any more", Disable: true}, nil
+		return r.disable("the receiver answered 410: it wants nothing any more"), nil
+	case r.failures >= r.DisableAfter && r.failures > r.claim.Failures:
+		return r.disable(fmt.Sprintf("disabled after %d failures in a row, the last: %s", r.failures, r.problem)), nil
 	case r.failures >= failuresMax && r.failures > r.claim.Failures:
 		r.Log.Warn("a webhook does not take events; it is tried again later", "webhook", r.claim.ID, "failures", r.failures)
 		return catalog.WebhookRelease{Delay: r.backoff(r.failures - failuresMax + 1)}, nil
@@ -204,6 +223,12 @@ func (r *run) deliver(ctx context.Context) (catalog.WebhookRelease, error) {
 		return catalog.WebhookRelease{Delay: r.RetryDelay}, nil
 	}
 	return catalog.WebhookRelease{}, nil
+}
+
+// disable switches the webhook off: what it has not got waits as long as events are kept.
+func (r *run) disable(why string) catalog.WebhookRelease {
+	r.Log.Warn("a webhook is disabled", "webhook", r.claim.ID, "failures", r.failures, "gone", r.gone)
+	return catalog.WebhookRelease{Problem: why, Disabled: r.claim.DisabledFact(r.Now(), why)}
 }
 
 func (r *run) over(ctx context.Context) bool {
@@ -304,6 +329,7 @@ func (r *run) send(ctx context.Context, e catalog.EventRow) (sent, err error) {
 func (r *run) failed(ctx context.Context, d catalog.Delivery, why error, position int64) error {
 	d.Attempts++
 	d.Problem = why.Error()
+	r.problem = d.Problem
 	r.failures++
 	var refused Refused
 	switch {

@@ -249,31 +249,86 @@ func TestDeliverer_GivesUp(t *testing.T) {
 	}
 }
 
-// A receiver that is not there is tried for days, with pauses, and not for ever.
+// One message that is not taken while others are is tried for days, with pauses, and not for ever.
 func TestDeliverer_RestsAndGivesUpAfterDays(t *testing.T) {
 	d := newDesk(t)
 	d.happen(t, "a.t", uuid.New())
+	bad := ""
+	d.answer = func(r received, _ int) int {
+		if r.subject == "a.t" {
+			bad = r.id
+			return http.StatusBadGateway
+		}
+		return http.StatusOK
+	}
+	one := d.deliverer()
+	began, other := d.now, uuid.New()
+	until := func(end time.Time) {
+		for n := 0; d.now.Before(end); n++ {
+			if n%12 == 0 {
+				d.happen(t, "a.u", other)
+			}
+			d.work(t, one)
+			d.now = d.now.Add(5 * time.Minute)
+		}
+	}
+	until(began.Add(giveUpAfter - time.Hour))
+	if w := d.state(t); w.Waiting != 1 || w.Dead != 0 || !w.Enabled {
+		t.Errorf("%+v", w)
+	}
+	if n, hours := d.tries[bad], int(giveUpAfter.Hours()); n < hours/2 || n > 3*hours {
+		t.Errorf("%d tries in %s", n, giveUpAfter)
+	}
+	until(began.Add(giveUpAfter + 5*time.Hour))
+	if w := d.state(t); w.Waiting != 0 || w.Dead != 1 || !w.Enabled {
+		t.Errorf("%+v", w)
+	}
+}
+
+// A receiver that takes nothing for days is sent nothing more, and says why; what it has not got is not lost.
+func TestDeliverer_DisablesAfterManyFailures(t *testing.T) {
+	d := newDesk(t)
+	d.happen(t, "a.t", uuid.New())
+	d.happen(t, "a.u", uuid.New())
 	d.answer = func(received, int) int { return http.StatusBadGateway }
 	one := d.deliverer()
 	began := d.now
-	for d.now.Before(began.Add(giveUpAfter - time.Hour)) {
+	for d.state(t).Enabled && d.now.Before(began.Add(2*giveUpAfter)) {
 		d.work(t, one)
 		d.now = d.now.Add(5 * time.Minute)
 	}
-	if w := d.state(t); w.Waiting != 1 || w.Dead != 0 || w.Problem != "the receiver answered 502" {
-		t.Errorf("%+v", w)
+	took := d.now.Sub(began)
+	if w := d.state(t); w.Enabled || w.Waiting != 2 || w.Dead != 0 || took < 24*time.Hour || took > giveUpAfter ||
+		w.Problem != "disabled after 80 failures in a row, the last: the receiver answered 502" {
+		t.Fatalf("after %s: %+v", took, w)
 	}
-	for _, n := range d.tries {
-		if hours := int(giveUpAfter.Hours()); n < hours/2 || n > 3*hours {
-			t.Errorf("%d tries in %s", n, giveUpAfter)
-		}
+	told, _, err := d.store.ListEvents(t.Context(), catalog.EventQuery{Limit: 10, EventFilter: catalog.EventFilter{Operations: []string{"disable-webhook"}}})
+	if err != nil || len(told) != 1 || told[0].SecurableID != d.hook.ID || !strings.Contains(string(told[0].Details), "502") {
+		t.Errorf("told is %+v (%v)", told, err)
 	}
-	for d.now.Before(began.Add(giveUpAfter + 5*time.Hour)) {
-		d.work(t, one)
-		d.now = d.now.Add(5 * time.Minute)
+	d.answer = nil
+	if err := d.store.UpdateWebhook(t.Context(), d.hook, d.fact("update-webhook", "h", d.hook.ID)); err != nil {
+		t.Fatal(err)
 	}
-	if w := d.state(t); w.Waiting != 0 || w.Dead != 1 {
-		t.Errorf("%+v", w)
+	d.work(t, one)
+	if w := d.state(t); len(d.taken()) != 2 || w.Waiting != 0 || w.Problem != "" || !w.Enabled {
+		t.Errorf("got %v: %+v", d.taken(), w)
+	}
+}
+
+// A defect ends a turn, and neither the server nor the webhook.
+func TestDeliverer_APanicIsAnError(t *testing.T) {
+	d := newDesk(t)
+	d.happen(t, "a.t", uuid.New())
+	one := d.deliverer()
+	one.OpenSecret = func(catalog.Webhook) ([]byte, error) { panic("a defect") }
+	if _, err := one.RunOnce(t.Context()); !fault.Is(err, fault.Internal) {
+		t.Errorf("a panic is %v", err)
+	}
+	d.now = d.now.Add(2 * time.Minute) // the lease
+	d.work(t, d.deliverer())
+	if len(d.taken()) != 1 {
+		t.Errorf("got %v", d.taken())
 	}
 }
 

@@ -37,7 +37,7 @@ type message struct {
 
 type data struct {
 	ID        uuid.UUID       `json:"id"`
-	Sequence  int64           `json:"sequence,omitempty"`
+	Sequence  int64           `json:"sequence,omitempty"` // grows from event to event of one securable
 	Operation string          `json:"operation"`
 	Principal string          `json:"principal,omitempty"`
 	Catalog   string          `json:"catalog,omitempty"`
@@ -51,7 +51,7 @@ type data struct {
 // bodyOf writes an event as a message's body; the same event is always the same body.
 func bodyOf(e catalog.EventRow) ([]byte, error) {
 	m := message{Type: e.Operation, Timestamp: e.At.UTC(), Data: data{
-		ID: e.ID, Sequence: e.Position, Operation: e.Operation, Principal: e.Principal, Catalog: e.Warehouse, CatalogID: known(e.WarehouseID),
+		ID: e.ID, Sequence: e.Turn, Operation: e.Operation, Principal: e.Principal, Catalog: e.Warehouse, CatalogID: known(e.WarehouseID),
 		Subject: e.Subject, Securable: known(e.SecurableID), Details: e.Details,
 	}}
 	body, err := json.Marshal(m)

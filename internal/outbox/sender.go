@@ -51,6 +51,9 @@ func NewSender(allowPrivate bool, now func() time.Time) *Sender { //nolint:reviv
 	}}
 }
 
+// Close lets the connections go that are kept for the next message.
+func (s *Sender) Close() { s.client.CloseIdleConnections() }
+
 // Refused is an answer that is no success.
 type Refused struct{ Status int }
 
