@@ -325,7 +325,30 @@ func (s *Service) RevokeTokens(ctx context.Context, c Caller, principal string, 
 	return nil
 }
 
+// RevokeShown ends the very token that the caller showed, whoever acts by it, from the next request on, on every server: a personal
+// access token with all that it obtained, of others just the one. Who has a token may end it; that it counts was checked.
+func (s *Service) RevokeShown(ctx context.Context, c Caller) error {
+	p := c.Principal
+	f := s.fact(c, "revoke-token", p.Name, uuid.Nil, p.ID)
+	f.Details = map[string]any{"token": p.TokenID}
+	if p.PersonalToken != uuid.Nil && p.TokenID == p.PersonalToken.String() {
+		err := s.Admin.DropPersonalToken(ctx, p.ID, p.PersonalToken, f)
+		if err != nil && !fault.Is(err, fault.NotFound) { // somebody else was faster
+			return fmt.Errorf("revoke the personal access token %s of %s: %w", p.TokenID, p.Name, err)
+		}
+		return nil
+	}
+	err := s.Admin.RevokeTokens(ctx, TokenRevocation{PrincipalID: p.ID, TokenID: p.TokenID, ExpiresAt: p.ExpiresAt.Add(revocationMargin)}, f)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return fmt.Errorf("revoke the token %s of %s: %w", p.TokenID, p.Name, err)
+	}
+	return nil
+}
+
 const (
+	// revocationMargin is for servers whose clocks are behind the database's: a revocation is kept a little longer than its token lives.
+	revocationMargin = 5 * time.Minute
+
 	tokenIDBytesMax = 128
 	// foreignRevocationKept is for which the revocation of a token is kept that an identity provider may have made: how long such a
 	// one lives is the provider's to say, and it must not come back to life here.

@@ -110,7 +110,7 @@ func (o *office) serve() {
 		Providers: map[string]vending.Provider{"FILE": local.Provider{}, "S3": paperS3{}},
 	})
 	server, err := api.NewServer(api.ServerConfig{
-		Endpoints: append(rest.Endpoints(rest.Config{Service: o.service, Tokens: rest.IssueTokens(o.tokens, ""), Keys: o.tokens}),
+		Endpoints: append(rest.Endpoints(rest.Config{Service: o.service, Tokens: rest.IssueTokens(o.tokens, ""), Revocations: rest.RevokeTokens(o.tokens, o.service, ""), Keys: o.tokens}),
 			manage.Endpoints(manage.Config{Service: o.service, Cursors: o.ring, Stopping: o.stopping, Maintenance: &maintenance.Operations{Store: o.store, Tables: o.service, Now: time.Now}})...),
 		Metrics: telemetry.NewMetrics(prometheus.NewRegistry()), Authenticator: o.tokens, Audit: o.service, Log: log,
 	})

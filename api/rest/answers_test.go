@@ -192,7 +192,8 @@ func TestWellKnown_ForStrangers(t *testing.T) {
 		a := d.send(t, "GET", path, "")
 		v := a.json()
 		if v["issuer"] != "https://catalog.example/api/catalog" || v["jwks_uri"] != "https://catalog.example/.well-known/jwks.json" ||
-			v["token_endpoint"] != "https://catalog.example/api/catalog/v1/oauth/tokens" {
+			v["token_endpoint"] != "https://catalog.example/api/catalog/v1/oauth/tokens" ||
+			v["revocation_endpoint"] != "https://catalog.example/api/catalog/v1/oauth/revoke" {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
 	}

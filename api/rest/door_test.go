@@ -53,6 +53,9 @@ type door struct {
 
 func newDoor(t *testing.T, c Config) *door {
 	t.Helper()
+	if c.Revocations == nil {
+		c.Revocations = func(http.ResponseWriter, *http.Request) error { return fault.New(fault.Unsupported, "no tokens here") }
+	}
 	if c.Tokens == nil {
 		c.Tokens = func(http.ResponseWriter, *http.Request) error { return fault.New(fault.Unsupported, "no tokens here") }
 	}

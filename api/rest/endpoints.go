@@ -17,7 +17,9 @@ type Config struct {
 	Service *catalog.Service
 	// Tokens answers POST /v1/oauth/tokens.
 	Tokens api.HandlerFunc
-	Keys   KeySet
+	// Revocations answers POST /v1/oauth/revoke.
+	Revocations api.HandlerFunc
+	Keys        KeySet
 	// PublicURL is the address under which clients reach the server, without a path; "" means the address that a
 	// request itself named.
 	PublicURL string
@@ -59,6 +61,8 @@ func (h *handlers) served() []api.Endpoint {
 		api.Endpoint{Method: get, Pattern: "/config", Operation: "load-config", Handler: h.loadConfig},
 		api.Endpoint{Method: post, Pattern: "/oauth/tokens", Operation: "issue-token", Access: api.Public,
 			BodyBytesMax: tokenBytesMax, Deadline: tokenDeadline, Handler: h.Tokens},
+		api.Endpoint{Method: post, Pattern: "/oauth/revoke", Operation: "revoke-token", Access: api.Public,
+			BodyBytesMax: tokenBytesMax, Deadline: tokenDeadline, Handler: h.Revocations},
 
 		api.Endpoint{Method: get, Pattern: "/{prefix}/namespaces", Operation: "list-namespaces", Handler: h.listNamespaces},
 		api.Endpoint{Method: post, Pattern: "/{prefix}/namespaces", Operation: "create-namespace", Handler: h.createNamespace},

@@ -18,7 +18,7 @@ import (
 )
 
 // unkeyed are mutations that a key does not protect: what is told twice is told twice.
-var unkeyed = map[string]string{"report-metrics": "a report changes no table", "issue-token": "is no part of a warehouse"}
+var unkeyed = map[string]string{"report-metrics": "a report changes no table", "issue-token": "is no part of a warehouse", "revoke-token": "is no part of a warehouse"}
 
 // keyedRows are the rows whose repeats are answered from what is kept.
 func keyedRows() (rows []api.Endpoint) {

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"errors"
 	"io"
 	"mime"
@@ -10,10 +11,11 @@ import (
 
 	"catalogd/api"
 	"catalogd/auth"
+	"catalogd/catalog"
 	"catalogd/internal/fault"
 )
 
-// tokenRefusal is RFC 6749's error body. This route is the only one with it: OAuth clients do not read the catalog's.
+// tokenRefusal is RFC 6749's error body. The token routes are the only ones with it: OAuth clients do not read the catalog's.
 type tokenRefusal struct {
 	Error       string `json:"error"`
 	Description string `json:"error_description"`
@@ -24,10 +26,53 @@ type tokenRefusal struct {
 //
 // publicURL is where clients reach the server; "" where that is not set.
 func IssueTokens(tokens *auth.Tokens, publicURL string) api.HandlerFunc {
+	return oauthRoute(publicURL, "issue", func(w http.ResponseWriter, r *http.Request, asked auth.TokenRequest) error {
+		answer, err := tokens.Issue(r.Context(), asked)
+		if err != nil {
+			return err
+		}
+		return api.JSON(w, r, http.StatusOK, answer)
+	})
+}
+
+// Revoker ends the token that its caller showed.
+type Revoker interface {
+	RevokeShown(ctx context.Context, c catalog.Caller) error
+}
+
+// RevokeTokens answers POST /v1/oauth/revoke (RFC 7009): 200 without a body, also for a token that counts nowhere any more.
+// token_type_hint is ignored, as the RFC allows: each kind of token is told by its text.
+func RevokeTokens(tokens *auth.Tokens, revoker Revoker, publicURL string) api.HandlerFunc {
+	return oauthRoute(publicURL, "revoke", func(w http.ResponseWriter, r *http.Request, asked auth.TokenRequest) error {
+		principal, live, err := tokens.Revocable(r.Context(), asked)
+		if err != nil {
+			return err
+		}
+		if live {
+			caller := api.CallerOf(r)
+			caller.Principal = principal
+			if err := revoker.RevokeShown(r.Context(), caller); err != nil {
+				return err
+			}
+		}
+		w.Header().Set("Content-Length", "0")
+		w.WriteHeader(http.StatusOK)
+		return nil
+	})
+}
+
+// oauthRoute reads a form and answers refusals as RFC 6749 writes them; what is said in verb is what could not be done.
+func oauthRoute(publicURL, verb string, answer func(http.ResponseWriter, *http.Request, auth.TokenRequest) error) api.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		answer, err := issueToken(tokens, r, audiences(r, publicURL))
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Pragma", "no-cache")
+		form, err := readForm(r)
+		if err == nil {
+			err = answer(w, r, auth.TokenRequest{
+				Form: form, Authorization: r.Header.Get("Authorization"), Address: api.Address(r), RequestID: api.CallerOf(r).RequestID,
+				Audiences: audiences(r, publicURL), Seen: func(clientID string) { api.AnnotateClient(r, clientID) },
+			})
+		}
 		var refused *auth.OAuthError
 		if errors.As(err, &refused) {
 			api.Annotate(r, "", "refused: "+refused.Code)
@@ -35,12 +80,9 @@ func IssueTokens(tokens *auth.Tokens, publicURL string) api.HandlerFunc {
 		}
 		if fault.Is(err, fault.Internal) {
 			// Whatever it is: clients repeat a request that was answered 503, and end their sessions for good after a 500.
-			return fault.Wrap(fault.Busy, err, "the server cannot issue tokens now; try again in a moment")
+			return fault.Wrap(fault.Busy, err, "the server cannot %s tokens now; try again in a moment", verb)
 		}
-		if err != nil {
-			return err
-		}
-		return api.JSON(w, r, http.StatusOK, answer)
+		return err
 	}
 }
 
@@ -61,35 +103,29 @@ func audiences(r *http.Request, publicURL string) []string {
 	return []string{base + catalogV1 + "/oauth/tokens", base + api.CatalogBase}
 }
 
-func issueToken(tokens *auth.Tokens, r *http.Request, audiences []string) (auth.TokenAnswer, error) {
+// readForm reads the request's form: *auth.OAuthError when it is none.
+func readForm(r *http.Request) (url.Values, error) {
 	invalid := func(description string) error {
 		return &auth.OAuthError{Code: "invalid_request", Description: description, Status: http.StatusBadRequest}
 	}
 	if kind := r.Header.Get("Content-Type"); kind != "" {
 		media, _, err := mime.ParseMediaType(kind)
 		if err != nil || media != "application/x-www-form-urlencoded" {
-			return auth.TokenAnswer{}, invalid("the body must be a form: Content-Type: application/x-www-form-urlencoded")
+			return nil, invalid("the body must be a form: Content-Type: application/x-www-form-urlencoded")
 		}
 	}
 	if len(r.Header.Values("Authorization")) > 1 {
-		return auth.TokenAnswer{}, invalid("more than one Authorization header")
+		return nil, invalid("more than one Authorization header")
 	}
 	body, err := io.ReadAll(r.Body)
 	var tooLong *http.MaxBytesError
 	if errors.As(err, &tooLong) {
-		return auth.TokenAnswer{}, &auth.OAuthError{
+		return nil, &auth.OAuthError{
 			Code: "invalid_request", Description: "the body is too long", Status: http.StatusRequestEntityTooLarge,
 		}
 	}
 	if err != nil {
-		return auth.TokenAnswer{}, fault.Wrap(fault.BadRequest, err, "the body could not be read to its end")
+		return nil, fault.Wrap(fault.BadRequest, err, "the body could not be read to its end")
 	}
-	form, err := auth.ParseTokenForm(string(body))
-	if err != nil {
-		return auth.TokenAnswer{}, err
-	}
-	return tokens.Issue(r.Context(), auth.TokenRequest{
-		Form: form, Authorization: r.Header.Get("Authorization"), Address: api.Address(r), RequestID: api.CallerOf(r).RequestID, Audiences: audiences,
-		Seen: func(clientID string) { api.AnnotateClient(r, clientID) },
-	})
+	return auth.ParseTokenForm(string(body))
 }

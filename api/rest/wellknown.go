@@ -19,6 +19,8 @@ type issuerMetadata struct {
 	Issuer             string   `json:"issuer"`
 	TokenEndpoint      string   `json:"token_endpoint"`
 	JWKSURI            string   `json:"jwks_uri"`
+	RevocationEndpoint string   `json:"revocation_endpoint"`
+	RevocationAuth     []string `json:"revocation_endpoint_auth_methods_supported"`
 	GrantTypes         []string `json:"grant_types_supported"`
 	TokenEndpointAuth  []string `json:"token_endpoint_auth_methods_supported"`
 	AssertionAlgs      []string `json:"token_endpoint_auth_signing_alg_values_supported"`
@@ -56,6 +58,9 @@ func (h *handlers) showIssuer(w http.ResponseWriter, r *http.Request) error {
 		Issuer:        base + api.CatalogBase,
 		TokenEndpoint: base + catalogV1 + "/oauth/tokens",
 		JWKSURI:       base + "/.well-known/jwks.json",
+
+		RevocationEndpoint: base + catalogV1 + "/oauth/revoke",
+		RevocationAuth:     []string{"client_secret_basic", "client_secret_post", "private_key_jwt", "none"},
 		GrantTypes: []string{
 			"client_credentials", "urn:ietf:params:oauth:grant-type:token-exchange", "refresh_token", "urn:ietf:params:oauth:grant-type:jwt-bearer",
 		},

@@ -254,7 +254,8 @@ func (a *app) providers(ctx context.Context) (map[string]vending.Provider, error
 // handler is the whole API.
 func (a *app) handler() (http.Handler, error) {
 	endpoints := append(
-		rest.Endpoints(rest.Config{Service: a.service, Tokens: rest.IssueTokens(a.tokens, a.config.PublicURL), Keys: a.tokens, PublicURL: a.config.PublicURL}),
+		rest.Endpoints(rest.Config{Service: a.service, Tokens: rest.IssueTokens(a.tokens, a.config.PublicURL),
+			Revocations: rest.RevokeTokens(a.tokens, a.service, a.config.PublicURL), Keys: a.tokens, PublicURL: a.config.PublicURL}),
 		manage.Endpoints(manage.Config{Service: a.service, Maintenance: a.operations(), Cursors: a.ring, Stopping: a.stopping})...)
 	endpoints = append(append(endpoints, manage.ReferenceEndpoints()...), api.RootEndpoint())
 	return api.NewServer(api.ServerConfig{Endpoints: endpoints, Authenticator: a.tokens, Audit: a.service, Log: a.log, Metrics: a.metrics,

@@ -45,7 +45,8 @@ func describedPaths(t *testing.T, file string) []string {
 
 // undescribed are routes of the catalog that no newest document has, with the reason.
 var undescribed = map[string]string{
-	"POST /v1/aws/s3/sign": "the older signer document's; clients before 1.12 call it",
+	"POST /v1/oauth/revoke": "RFC 7009's; the issuer's metadata name it",
+	"POST /v1/aws/s3/sign":  "the older signer document's; clients before 1.12 call it",
 }
 
 func TestLaw_CatalogRowsAndThePinnedDocumentAgree(t *testing.T) {
@@ -112,6 +113,7 @@ func TestLaw_OperationsAreNamed(t *testing.T) {
 // publicRoutes are the only ones that answer strangers.
 var publicRoutes = []string{
 	"POST /api/catalog/v1/oauth/tokens",
+	"POST /api/catalog/v1/oauth/revoke",
 	"GET /.well-known/jwks.json",
 	"GET /api/catalog/.well-known/jwks.json",
 	"GET /api/catalog/.well-known/openid-configuration",
