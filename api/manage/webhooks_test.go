@@ -352,6 +352,7 @@ func TestWebhooks_AKilledServersMessageIsRepeated(t *testing.T) {
 	victim.Env = append(os.Environ(), envVictim+"="+o.url, envVictimRing+"="+o.ringKey)
 	killed := make(chan struct{})
 	n := 0
+	bell.mu.Lock() // until the victim is started: it rings from another process
 	bell.refuse = func(id, body string) bool {
 		if n++; n == 2 {
 			bell.rings, bell.bodies[id] = append(bell.rings, id), body // it has arrived
@@ -361,7 +362,9 @@ func TestWebhooks_AKilledServersMessageIsRepeated(t *testing.T) {
 		}
 		return false
 	}
-	if err := victim.Start(); err != nil {
+	err := victim.Start()
+	bell.mu.Unlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	select {
