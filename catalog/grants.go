@@ -42,54 +42,54 @@ var grantsSeen = map[authz.SecurableKind]authz.Privilege{
 	authz.View:      authz.ViewListGrants,
 }
 
-// Grant gives a catalog role a privilege on something in its warehouse. It is idempotent. What administers the warehouse's roles is given
-// by who holds CATALOG_MANAGE_ACCESS on it: managing its grants, as its owner may, does not contain that.
+// Grant gives a catalog role a privilege on something in its warehouse. It is idempotent.
 func (s *Service) Grant(ctx context.Context, c Caller, role RoleName, t GrantTarget) error {
-	if err := t.validate(); err != nil {
-		return err
-	}
-	n := need{"add-grant", t.subject(role), grantsRight[t.Kind]}
-	res, on, err := s.grantSecurable(ctx, c, role, t, n)
+	g, err := s.grantWrite(ctx, c, role, t, false)
 	if err != nil {
 		return err
 	}
-	if t.Kind == authz.Catalog && authz.AdministersRoles(t.Privilege) {
-		if err := s.require(ctx, c, res, res.Path(), need{n.operation, n.subject, authz.CatalogManageAccess}); err != nil {
-			return err
-		}
-	}
-	r, err := s.roleNamed(ctx, res.Warehouse.ID, role.Name)
-	if err != nil {
-		return err
-	}
-	if err := s.Admin.AddGrant(ctx, r, t.on(on), s.fact(c, n.operation, n.subject, r.WarehouseID, on.ID)); err != nil {
-		return fmt.Errorf("grant %s: %w", n.subject, err)
+	if err := s.Admin.AddGrant(ctx, g.Role, g.Grant, g.Fact); err != nil {
+		return fmt.Errorf("grant %s: %w", g.Fact.Subject, err)
 	}
 	return nil
 }
 
 // Revoke takes a privilege back from a catalog role. It is idempotent.
 func (s *Service) Revoke(ctx context.Context, c Caller, role RoleName, t GrantTarget) error {
-	if err := t.validate(); err != nil {
-		return err
-	}
-	n := need{"revoke-grant", t.subject(role), grantsRight[t.Kind]}
-	res, on, err := s.grantSecurable(ctx, c, role, t, n)
+	g, err := s.grantWrite(ctx, c, role, t, true)
 	if err != nil {
 		return err
 	}
-	grantee := need{n.operation, n.subject, authz.CatalogRoleManageGrantsForGrantee}
-	if err := s.require(ctx, c, res, res.Path()[:2], grantee); err != nil {
-		return err
+	if err := s.Admin.RevokeGrant(ctx, g.Role, g.Grant, g.Fact); err != nil {
+		return fmt.Errorf("revoke %s: %w", g.Fact.Subject, err)
+	}
+	return nil
+}
+
+// grantWrite finds what a grant or its taking back writes, for callers who may.
+func (s *Service) grantWrite(ctx context.Context, c Caller, role RoleName, t GrantTarget, revoke bool) (GrantWrite, error) {
+	if err := t.validate(); err != nil {
+		return GrantWrite{}, err
+	}
+	n := need{"add-grant", t.subject(role), grantsRight[t.Kind]}
+	if revoke {
+		n.operation = "revoke-grant"
+	}
+	res, on, err := s.grantSecurable(ctx, c, role, t, n)
+	if err != nil {
+		return GrantWrite{}, err
+	}
+	if revoke {
+		grantee := need{n.operation, n.subject, authz.CatalogRoleManageGrantsForGrantee}
+		if err := s.require(ctx, c, res, res.Path()[:2], grantee); err != nil {
+			return GrantWrite{}, err
+		}
 	}
 	r, err := s.roleNamed(ctx, res.Warehouse.ID, role.Name)
 	if err != nil {
-		return err
+		return GrantWrite{}, err
 	}
-	if err := s.Admin.RevokeGrant(ctx, r, t.on(on), s.fact(c, n.operation, n.subject, r.WarehouseID, on.ID)); err != nil {
-		return fmt.Errorf("revoke %s: %w", n.subject, err)
-	}
-	return nil
+	return GrantWrite{Role: r, Grant: t.on(on), Revoke: revoke, Fact: s.fact(c, n.operation, n.subject, r.WarehouseID, on.ID)}, nil
 }
 
 // ListGrants gives what a catalog role holds behind a page's token, outermost securables first.

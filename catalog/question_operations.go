@@ -136,6 +136,7 @@ var operationNeeds = map[string][]operationTarget{
 	"list-grants":                  on(authz.Catalog, authz.CatalogRoleListGrants),
 	"who-can":                      onEach(grantsSeen),
 	"add-grant":                    onEach(grantsRight),
+	"change-grants":                onEach(grantsRight), // of what is added
 	"list-grants-on":               onEach(inWarehouse(grantsSeen)),
 	"load-owner":                   onEach(inWarehouse(grantsSeen)),
 	"set-owner":                    onEach(grantsRight),

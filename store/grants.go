@@ -31,24 +31,42 @@ func (s *Store) AddGrant(ctx context.Context, role catalog.RoleRecord, g catalog
 	if role.WarehouseID != uuid.Nil {
 		sqlLock = sqlLockRole
 	}
+	return s.InTx(ctx, func(tx pgx.Tx) error { return addGrant(ctx, tx, sqlLock, role, g, f) })
+}
+
+func addGrant(ctx context.Context, tx pgx.Tx, sqlLock string, role catalog.RoleRecord, g catalog.RoleGrant, f catalog.Fact) error {
+	missing := fault.New(fault.NotFound, "the role no longer exists: %s", role.Name)
+	tag, err := tx.Exec(ctx, sqlLock, pgx.NamedArgs{"role": role.ID})
+	if err != nil {
+		return err
+	}
+	if tag.RowsAffected() == 0 {
+		return missing
+	}
+	args := grantArgs(role, g)
+	args["warehouse"], args["created_at"] = nullable(role.WarehouseID), f.At
+	if tag, err = tx.Exec(ctx, sqlInsertGrant, args); err != nil {
+		return goneMeans(err, missing)
+	}
+	if tag.RowsAffected() == 0 {
+		return nil
+	}
+	return writeFact(ctx, tx, f)
+}
+
+// ChangeGrants makes all of the changes or none. Those that find a deadlock with others' begin again, as all transactions do.
+func (s *Store) ChangeGrants(ctx context.Context, changes []catalog.GrantWrite) error {
 	return s.InTx(ctx, func(tx pgx.Tx) error {
-		missing := fault.New(fault.NotFound, "the role no longer exists: %s", role.Name)
-		tag, err := tx.Exec(ctx, sqlLock, pgx.NamedArgs{"role": role.ID})
-		if err != nil {
-			return err
+		for _, c := range changes {
+			change := func() error { return addGrant(ctx, tx, sqlLockRole, c.Role, c.Grant, c.Fact) }
+			if c.Revoke {
+				change = func() error { return revokeGrant(ctx, tx, c.Role, c.Grant, c.Fact) }
+			}
+			if err := change(); err != nil {
+				return err
+			}
 		}
-		if tag.RowsAffected() == 0 {
-			return missing
-		}
-		args := grantArgs(role, g)
-		args["warehouse"], args["created_at"] = nullable(role.WarehouseID), f.At
-		if tag, err = tx.Exec(ctx, sqlInsertGrant, args); err != nil {
-			return goneMeans(err, missing)
-		}
-		if tag.RowsAffected() == 0 {
-			return nil
-		}
-		return writeFact(ctx, tx, f)
+		return nil
 	})
 }
 
@@ -66,18 +84,20 @@ WHERE role_id = @role AND securable_id = @securable AND privilege = @privilege A
 // would be left who can administer the service.
 func (s *Store) RevokeGrant(ctx context.Context, role catalog.RoleRecord, g catalog.RoleGrant, f catalog.Fact) error {
 	return s.InTx(ctx, func(tx pgx.Tx) error {
-		revoke := func() error {
-			tag, err := tx.Exec(ctx, sqlDeleteGrant, grantArgs(role, g))
-			if err != nil || tag.RowsAffected() == 0 {
-				return err
-			}
-			return writeFact(ctx, tx, f)
-		}
+		revoke := func() error { return revokeGrant(ctx, tx, role, g, f) }
 		if g.Kind == authz.Root {
 			return keepingAdministrators(ctx, tx, revoke)
 		}
 		return revoke()
 	})
+}
+
+func revokeGrant(ctx context.Context, tx pgx.Tx, role catalog.RoleRecord, g catalog.RoleGrant, f catalog.Fact) error {
+	tag, err := tx.Exec(ctx, sqlDeleteGrant, grantArgs(role, g))
+	if err != nil || tag.RowsAffected() == 0 {
+		return err
+	}
+	return writeFact(ctx, tx, f)
 }
 
 // Grants on what has been dropped are not listed: their securable has no name any more.

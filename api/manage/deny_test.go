@@ -23,9 +23,10 @@ func TestField_C153_DenyAll(t *testing.T) {
 		"create-principal-role": `{"principalRole":{"name":"x"}}`, "create-catalog-role": `{"catalogRole":{"name":"x"}}`,
 		"assign-principal-role": `{"principalRole":{"name":"service_admin"}}`, "assign-catalog-role": `{"catalogRole":{"name":"catalog_admin"}}`,
 		"create-personal-token": `{"name":"x"}`, "add-principal-key": `{"key":{}}`,
-		"add-grant":    `{"grant":{"type":"table","namespace":["a"],"tableName":"t","privilege":"TABLE_READ_DATA"}}`,
-		"revoke-grant": `{"grant":{"type":"table","namespace":["a"],"tableName":"none","privilege":"TABLE_READ_DATA"}}`,
-		"set-owner":    `{"owner":"etl"}`, "set-maintenance": `{"settings":{"enabled":"true"}}`, "run-maintenance": `{"job":"compaction"}`,
+		"add-grant":     `{"grant":{"type":"table","namespace":["a"],"tableName":"t","privilege":"TABLE_READ_DATA"}}`,
+		"change-grants": `{"changes":[{"action":"revoke","catalogRole":"reader","grant":{"type":"table","namespace":["a"],"tableName":"t","privilege":"TABLE_READ_DATA"}}]}`,
+		"revoke-grant":  `{"grant":{"type":"table","namespace":["a"],"tableName":"none","privilege":"TABLE_READ_DATA"}}`,
+		"set-owner":     `{"owner":"etl"}`, "set-maintenance": `{"settings":{"enabled":"true"}}`, "run-maintenance": `{"job":"compaction"}`,
 		"can-i": `{"principal":"etl","questions":[{"privilege":"TABLE_READ_DATA","securable":{"catalog":"lake","namespace":["a"],"table":"t"}}]}`,
 	}
 	bodies["create-webhook"], bodies["update-webhook"] = `{"url":"https://hooks.example.com","catalog":"lake"}`, `{"enabled":false}`

@@ -8,6 +8,7 @@ import (
 	"catalogd/api"
 	"catalogd/authz"
 	"catalogd/catalog"
+	"catalogd/internal/fault"
 )
 
 func (h *handlers) grantRows() []api.Endpoint {
@@ -16,6 +17,7 @@ func (h *handlers) grantRows() []api.Endpoint {
 		row(http.MethodGet, route, "list-grants", h.listGrants),
 		row(http.MethodPut, route, "add-grant", h.addGrant),
 		row(http.MethodGet, catalogRoute+"/grants", "list-grants-on", h.listGrantsOn),
+		row(http.MethodPost, catalogRoute+"/grants", "change-grants", h.changeGrants),
 		// Polaris revokes by POST, because a DELETE has no body.
 		row(http.MethodPost, route, "revoke-grant", h.revokeGrant),
 	}
@@ -142,4 +144,45 @@ func changeGrant(
 		return err
 	}
 	return created(w)
+}
+
+// grantChangeBody is one of many changes.
+type grantChangeBody struct {
+	Action string     `json:"action"`
+	Role   string     `json:"catalogRole"`
+	Grant  *grantBody `json:"grant"`
+}
+
+func (b grantChangeBody) change() (catalog.GrantChange, error) {
+	if b.Grant == nil {
+		return catalog.GrantChange{}, missing("grant")
+	}
+	if b.Action != "add" && b.Action != "revoke" {
+		return catalog.GrantChange{}, fault.New(fault.BadRequest, "action is %q; add and revoke are served", b.Action)
+	}
+	return catalog.GrantChange{Role: b.Role, Revoke: b.Action == "revoke", Target: b.Grant.target()}, nil
+}
+
+// changeGrants makes many changes in one transaction.
+func (h *handlers) changeGrants(w http.ResponseWriter, r *http.Request) error {
+	warehouse, err := param(r, "catalog")
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Changes []grantChangeBody `json:"changes"`
+	}
+	if err := api.DecodeJSON(r, &body); err != nil {
+		return err
+	}
+	changes := make([]catalog.GrantChange, len(body.Changes))
+	for i, b := range body.Changes {
+		if changes[i], err = b.change(); err != nil {
+			return fault.New(fault.BadRequest, "changes[%d]: %s", i, fault.Message(err))
+		}
+	}
+	if err := h.service.ChangeGrants(r.Context(), api.CallerOf(r), warehouse, changes); err != nil {
+		return err
+	}
+	return api.NoContent(w)
 }

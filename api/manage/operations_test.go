@@ -36,9 +36,10 @@ var operationBodies = map[string]string{
 	"create-principal-role": `{"principalRole":{"name":"X-new"}}`, "create-catalog-role": `{"catalogRole":{"name":"X-new"}}`,
 	"assign-principal-role": `{"principalRole":{"name":"X-spare"}}`, "assign-catalog-role": `{"catalogRole":{"name":"X-spare"}}`,
 	"create-personal-token": `{"name":"X-new"}`, "add-principal-key": `{"key":` + quote(otherKey) + `}`,
-	"add-grant":    `{"grant":{"type":"table","namespace":["NS"],"tableName":"t","privilege":"TABLE_LIST"}}`,
-	"revoke-grant": `{"grant":{"type":"table","namespace":["NS"],"tableName":"t","privilege":"TABLE_LIST"}}`,
-	"set-owner":    `{"namespace":["NS"],"table":"t","owner":""}`, "set-maintenance": `{"settings":{"enabled":"true"}}`, "run-maintenance": `{"job":"compaction"}`,
+	"add-grant":     `{"grant":{"type":"table","namespace":["NS"],"tableName":"t","privilege":"TABLE_LIST"}}`,
+	"revoke-grant":  `{"grant":{"type":"table","namespace":["NS"],"tableName":"t","privilege":"TABLE_LIST"}}`,
+	"change-grants": `{"changes":[{"action":"add","catalogRole":"X-rights","grant":{"type":"table","namespace":["NS"],"tableName":"t","privilege":"TABLE_LIST"}}]}`,
+	"set-owner":     `{"namespace":["NS"],"table":"t","owner":""}`, "set-maintenance": `{"settings":{"enabled":"true"}}`, "run-maintenance": `{"job":"compaction"}`,
 }
 
 // otherKey is a public key beside someKey.

@@ -211,30 +211,43 @@ func (s *Store) PrincipalRolesWith(ctx context.Context, catalogRoleID uuid.UUID,
 
 // AddGrant grants a privilege to a role; a repeat leaves no fact.
 func (s *Store) AddGrant(ctx context.Context, role catalog.RoleRecord, g catalog.RoleGrant, f catalog.Fact) error {
-	return s.tx(ctx, "AddGrant", func(st *state) error {
-		if _, ok := st.roles[role.ID]; !ok {
-			return fault.New(fault.NotFound, "the role no longer exists: %s", role.Name)
-		}
-		row := grantRow{role.ID, g.Kind, g.ID, g.Privilege}
-		if st.grants[row] {
-			return nil
-		}
-		st.grants[row] = true
-		return st.write(f)
-	})
+	return s.tx(ctx, "AddGrant", func(st *state) error { return st.changeGrant(catalog.GrantWrite{Role: role, Grant: g, Fact: f}) })
 }
 
 // RevokeGrant takes a grant back; a repeat leaves no fact.
 func (s *Store) RevokeGrant(ctx context.Context, role catalog.RoleRecord, g catalog.RoleGrant, f catalog.Fact) error {
 	return s.tx(ctx, "RevokeGrant", func(st *state) error {
-		return st.keepingAdministrators(func() error {
-			row := grantRow{role.ID, g.Kind, g.ID, g.Privilege}
-			if !st.grants[row] {
-				return nil
+		return st.changeGrant(catalog.GrantWrite{Role: role, Grant: g, Revoke: true, Fact: f})
+	})
+}
+
+// ChangeGrants makes all of the changes or none.
+func (s *Store) ChangeGrants(ctx context.Context, changes []catalog.GrantWrite) error {
+	return s.tx(ctx, "ChangeGrants", func(st *state) error {
+		for _, c := range changes {
+			if err := st.changeGrant(c); err != nil {
+				return err
 			}
-			delete(st.grants, row)
-			return st.write(f)
-		})
+		}
+		return nil
+	})
+}
+
+func (st *state) changeGrant(c catalog.GrantWrite) error {
+	row := grantRow{c.Role.ID, c.Grant.Kind, c.Grant.ID, c.Grant.Privilege}
+	if _, ok := st.roles[c.Role.ID]; !ok && !c.Revoke {
+		return fault.New(fault.NotFound, "the role no longer exists: %s", c.Role.Name)
+	}
+	if st.grants[row] != c.Revoke {
+		return nil
+	}
+	if !c.Revoke {
+		st.grants[row] = true
+		return st.write(c.Fact)
+	}
+	return st.keepingAdministrators(func() error {
+		delete(st.grants, row)
+		return st.write(c.Fact)
 	})
 }
 

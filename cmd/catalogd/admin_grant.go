@@ -27,8 +27,11 @@ type grantBody struct {
 
 var grantVerbs = []*command{
 	{name: "create", arguments: "PRIVILEGE", summary: "grant a privilege to a warehouse's role", run: grantCreate},
+	{name: "apply", arguments: "FILE", summary: "make many grants and take many back, all or none: a JSON file, or - for standard input", run: grantApply},
 	{name: "list", summary: "what a warehouse's role holds (--role), or who holds what on a warehouse, namespace, table or view", run: grantList},
 	{name: "delete", arguments: "PRIVILEGE", summary: "take a privilege away", run: grantDelete},
+	{name: "owner", summary: "who owns a warehouse, namespace, table or view", run: ownerShow},
+	{name: "set-owner", arguments: "[PRINCIPAL]", summary: "hand it to another principal, or with --nobody to nobody", run: ownerSet},
 	{name: "explain", arguments: "PRINCIPAL PRIVILEGE|OPERATION [TABLE]", summary: "why somebody may do something, or why not and what would give it", run: grantExplain},
 	{name: "who-can", arguments: "PRIVILEGE|OPERATION [TABLE]", summary: "who may do something, and by which grants", run: grantWhoCan},
 	{name: "reach", arguments: "PRINCIPAL", summary: "everything that somebody holds grants on", run: grantReach},

@@ -27,7 +27,7 @@ const baseLocationProperty = "default-base-location"
 
 var warehouseVerbs = []*command{
 	{name: "create", arguments: "NAME", summary: "make a warehouse", run: warehouseCreate},
-	{name: "list", summary: "all warehouses", run: warehouseList},
+	{name: "list", summary: "all warehouses, or with --search some", run: warehouseList},
 	{name: "show", arguments: "NAME", summary: "one warehouse with its storage", run: warehouseShow},
 	{name: "update", arguments: "NAME", summary: "change a warehouse's properties and storage; what is not named stays", run: warehouseUpdate},
 	{name: "delete", arguments: "NAME", summary: "delete an empty warehouse; files stay", run: warehouseDelete},
@@ -158,14 +158,17 @@ func warehouseUpdate(ctx context.Context, c *call) error {
 }
 
 func warehouseList(ctx context.Context, c *call) error {
-	s, err := c.begin(ctx, 0)
+	var search string
+	s, err := c.begin(ctx, 0, searchFlag(&search))
 	if err != nil {
 		return err
 	}
-	var answer struct {
+	type list struct {
 		Catalogs []warehouseBody `json:"catalogs"`
 	}
-	if err := s.do(ctx, http.MethodGet, []string{"catalogs"}, nil, &answer); isRefusal(err, http.StatusForbidden) {
+	answer := list{[]warehouseBody{}}
+	err = pages(ctx, s.admin, []string{"catalogs"}, found(search), func(page list) { answer.Catalogs = append(answer.Catalogs, page.Catalogs...) })
+	if isRefusal(err, http.StatusForbidden) {
 		return fmt.Errorf("%w; only administrators list all warehouses (principal role service_admin): ask one for the name of yours, "+
 			"and give it with -w or to `catalogd warehouse show`", err)
 	} else if err != nil {
