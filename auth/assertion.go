@@ -70,7 +70,7 @@ func (t *Tokens) asserted(ctx context.Context, r TokenRequest) (session, error) 
 	}
 	account := a.account
 	account.Secret.RotationRequired = false // it was not the secret
-	return session{Account: account, mark: KeyMark(a.keyID), within: RoleScope{All: true}}, nil
+	return session{Account: account, mark: KeyMark(a.keyID), within: RoleScope{All: true}, signedInAt: t.now()}, nil
 }
 
 // assertion is one that was read.

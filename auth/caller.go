@@ -92,7 +92,7 @@ func (s *CallerState) Admit(p Principal, now time.Time) error {
 	case (!p.IssuedAt.IsZero() || p.Issuer != "") && p.IssuedAt.Before(s.NotBefore): // a provider's may not tell when it was made
 		return fault.New(fault.Unauthenticated, "all tokens of this principal that were issued before %s were revoked; sign in again",
 			s.NotBefore.UTC().Format(time.RFC3339))
-	case p.TokenID != "" && slices.Contains(s.Revoked, p.TokenID):
+	case s.revokes(p.TokenID):
 		return fault.New(fault.Unauthenticated, "the token was revoked; sign in again")
 	case p.Issuer != "" && !slices.Contains(s.Identities, IdentityLink{p.Issuer, p.Subject}):
 		return fault.New(fault.Unauthenticated, "the subject of this token is no longer linked to the principal")

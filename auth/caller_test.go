@@ -33,6 +33,18 @@ func TestCallerState_Admit(t *testing.T) {
 	}{
 		{"good", func(*CallerState, *Principal) {}, ""},
 		{"revoked token", func(s *CallerState, _ *Principal) { s.Revoked = []string{"other", "jti"} }, "was revoked"},
+		{"revoked with its family", func(s *CallerState, p *Principal) {
+			p.TokenID = newTokenID("first")
+			s.Revoked = RevokedWith(newTokenID("first"))
+		}, "was revoked"},
+		{"the family's first", func(s *CallerState, p *Principal) { p.TokenID, s.Revoked = "first", RevokedWith(newTokenID("first")) }, "was revoked"},
+		{"of a provider's token with a long id", func(s *CallerState, p *Principal) {
+			first := strings.Repeat("x", 100)
+			p.TokenID, s.Revoked = newTokenID(familyOf(first)), RevokedWith(first)
+		}, "was revoked"},
+		{"another family", func(s *CallerState, p *Principal) {
+			p.TokenID, s.Revoked = newTokenID("first"), RevokedWith(newTokenID("second"))
+		}, ""},
 		{"another one revoked", func(s *CallerState, _ *Principal) { s.Revoked = []string{"other"} }, ""},
 		{"issued before", func(s *CallerState, _ *Principal) { s.NotBefore = now.Add(time.Millisecond) }, "were revoked"},
 		{"a provider's that does not tell when it was issued", func(s *CallerState, p *Principal) {

@@ -48,7 +48,7 @@ func (t *Tokens) client(ctx context.Context, r TokenRequest) (session, error) {
 	if err := account.State.Admit(Principal{ID: account.ID, Address: r.Address}, t.now()); err != nil {
 		return session{}, t.notAdmitted(ctx, r, account, fault.Message(err))
 	}
-	return session{Account: account, mark: account.Secret.Mark(), within: RoleScope{All: true}}, nil
+	return session{Account: account, mark: account.Secret.Mark(), within: RoleScope{All: true}, signedInAt: t.now()}, nil
 }
 
 // readCredentials gives the ways in which the request's credentials can be read, likeliest first.

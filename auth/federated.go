@@ -72,7 +72,7 @@ func (t *Tokens) authenticateExternal(ctx context.Context, token string) (Princi
 	p := Principal{
 		ID: account.ID, Name: account.Name, Kind: account.Kind, Roles: RoleScope{All: true, Brought: identity.Roles},
 		TokenID: identity.TokenID, IssuedAt: identity.IssuedAt, ExpiresAt: identity.ExpiresAt,
-		Issuer: identity.Issuer, Subject: identity.Subject,
+		Issuer: identity.Issuer, Subject: identity.Subject, SignedInAt: identity.IssuedAt,
 	}
 	if p.TokenID == "" {
 		p.TokenID = tokenMark(token)
@@ -193,9 +193,10 @@ func (t *Tokens) exchangeExternal(ctx context.Context, r TokenRequest, subjectTo
 	if refused != nil {
 		return TokenAnswer{}, refused
 	}
-	return t.issueFor(ctx, account, roles, origin{Actor: actor, Federated: &federatedClaim{
+	made := origin{Actor: actor, Federated: &federatedClaim{
 		Issuer: identity.Issuer, Subject: identity.Subject, Until: jwt.NewNumericDate(identity.ExpiresAt), Roles: account.Brought,
-	}})
+	}}
+	return t.issueFor(ctx, session{Account: account, origin: made, family: familyOf(identity.TokenID), signedInAt: identity.IssuedAt}, roles)
 }
 
 // renew gives a new token for a live one of ours that no secret of its principal obtained. Who shows it must be whom it names,
@@ -225,7 +226,11 @@ func (t *Tokens) renew(ctx context.Context, r TokenRequest, subject *claims) (To
 	if refused != nil {
 		return TokenAnswer{}, refused
 	}
-	return t.issueFor(ctx, account, roles, made)
+	s := session{Account: account, origin: made, family: familyOf(subject.ID)}
+	if subject.SignedIn != 0 {
+		s.signedInAt = time.Unix(subject.SignedIn, 0)
+	}
+	return t.issueFor(ctx, s, roles)
 }
 
 // mayRenew wants the token itself to be live, or its actor's credentials: clients ask so when it has ended meanwhile.
@@ -277,10 +282,9 @@ func (t *Tokens) accountOfToken(ctx context.Context, r TokenRequest, subject *cl
 }
 
 // issueFor signs a token that no secret of the account obtained. It ends with the identity provider's, if there is one.
-func (t *Tokens) issueFor(ctx context.Context, a Account, roles RoleScope, o origin) (TokenAnswer, error) {
-	s := session{Account: a, origin: o}
-	if o.Federated != nil {
-		if s.until = o.Federated.until().Truncate(time.Second); !t.now().Truncate(time.Second).Before(s.until) {
+func (t *Tokens) issueFor(ctx context.Context, s session, roles RoleScope) (TokenAnswer, error) {
+	if s.Federated != nil {
+		if s.until = s.Federated.until().Truncate(time.Second); !t.now().Truncate(time.Second).Before(s.until) {
 			return TokenAnswer{}, oauthError(codeInvalidGrant, "the identity provider's token has ended; sign in there again")
 		}
 	}

@@ -142,7 +142,7 @@ func (t *Tokens) actFor(ctx context.Context, r TokenRequest, user string) (Token
 	if refused != nil {
 		return TokenAnswer{}, refused
 	}
-	return t.issueFor(ctx, account, roles, origin{Actor: actor})
+	return t.issueFor(ctx, session{Account: account, origin: origin{Actor: actor}}, roles)
 }
 
 // actorOf accepts the live token of an actor. Who acts for somebody else already cannot be one: chains would hide who began.

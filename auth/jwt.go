@@ -35,9 +35,10 @@ type claims struct {
 	Name     string `json:"name"`
 	ClientID string `json:"client_id"`
 	Scope    string `json:"scope,omitempty"`
-	Secret   string `json:"sec,omitempty"` // fingerprint of the stored secret that obtained it
-	Personal string `json:"pat,omitempty"` // id of the personal access token that obtained it
-	Millis   int64  `json:"ims,omitempty"` // of IssuedAt, beyond its second: revocation is exact
+	Secret   string `json:"sec,omitempty"`       // fingerprint of the stored secret that obtained it
+	Personal string `json:"pat,omitempty"`       // id of the personal access token that obtained it
+	Millis   int64  `json:"ims,omitempty"`       // of IssuedAt, beyond its second: revocation is exact
+	SignedIn int64  `json:"auth_time,omitempty"` // seconds; when who has it showed more than a token
 	origin
 
 	kid string // of the key that signed it
@@ -158,6 +159,9 @@ func (c *claims) principal() (Principal, error) {
 			return Principal{}, fault.Wrap(fault.Unauthenticated, err, "the token names no personal access token")
 		}
 	}
+	if c.SignedIn != 0 {
+		p.SignedInAt = time.Unix(c.SignedIn, 0)
+	}
 	if c.IssuedAt != nil {
 		p.IssuedAt = c.IssuedAt.Add(time.Duration(c.Millis) * time.Millisecond)
 	}
@@ -180,10 +184,13 @@ func (t *Tokens) issue(ctx context.Context, s session, roles RoleScope) (TokenAn
 	c := &claims{
 		RegisteredClaims: jwt.RegisteredClaims{
 			Issuer: t.issuer, Subject: a.ID.String(), Audience: jwt.ClaimStrings{audience},
-			IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(expires), ID: uuid.NewString(),
+			IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(expires), ID: newTokenID(s.family),
 		},
 		Name: a.Name, ClientID: a.ClientID, Scope: roles.scope(), Secret: s.mark, Millis: issued.Sub(now).Milliseconds(),
 		origin: s.origin,
+	}
+	if !s.signedInAt.IsZero() {
+		c.SignedIn = s.signedInAt.Unix()
 	}
 	if s.personal != uuid.Nil {
 		c.Personal = s.personal.String()

@@ -365,7 +365,11 @@ func (t *Tokens) bearer(ctx context.Context, r TokenRequest, subject shownToken)
 		return session{}, oauthError(codeInvalidGrant, "subject_token was obtained with another secret than the token in the header")
 	}
 	if shown.PersonalToken != uuid.Nil {
-		return ofPersonal(shown.Principal, account), nil
+		s := ofPersonal(shown.Principal, account)
+		s.family = familyOfShown(subject.Principal)
+		return s, nil
 	}
-	return session{Account: account, mark: subject.SecretMark, within: RoleScope{All: true}}, nil
+	return session{
+		Account: account, mark: subject.SecretMark, within: RoleScope{All: true}, family: familyOf(subject.TokenID), signedInAt: subject.SignedInAt,
+	}, nil
 }

@@ -492,3 +492,48 @@ func TestIssue_SecretThatMustBeRotatedActivatesNoRole(t *testing.T) {
 		}
 	}
 }
+
+// What is exchanged is of the family of what it was exchanged for, and knows when somebody signed in; with credentials it begins anew.
+func TestExchange_KeepsFamilyAndSignIn(t *testing.T) {
+	b := newBench(t)
+	a, secret := b.account("ann", "r")
+	caller := func(token string) Principal {
+		t.Helper()
+		p, err := b.tokens.Authenticate(t.Context(), "Bearer "+token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	exchange := func(token, more string) string {
+		t.Helper()
+		form, err := ParseTokenForm("grant_type=" + grantTokenExchange + "&subject_token=" + token + more)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := b.tokens.Issue(t.Context(), TokenRequest{Form: form})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.AccessToken
+	}
+	token := b.login(t, a, secret, "").AccessToken
+	first := caller(token)
+	for range 4 {
+		if !caller(token).SignedInLately(b.now) {
+			t.Errorf("at %s the sign-in at %s is too old", b.now, first.SignedInAt)
+		}
+		b.now = b.now.Add(SignInFreshMax / 4)
+		token = exchange(token, "")
+		if p := caller(token); familyOf(p.TokenID) != first.TokenID || p.TokenID == first.TokenID || !p.SignedInAt.Equal(first.SignedInAt) {
+			t.Errorf("%+v is not of the family of %+v", p, first)
+		}
+	}
+	if caller(token).SignedInLately(b.now) {
+		t.Error("an exchange made the sign-in fresh")
+	}
+	p := caller(exchange(token, "&client_id="+a.ClientID+"&client_secret="+secret.Reveal()))
+	if familyOf(p.TokenID) == first.TokenID || !p.SignedInLately(b.now) {
+		t.Errorf("with credentials: %+v", p)
+	}
+}

@@ -107,13 +107,16 @@ type session struct {
 	personal uuid.UUID // the personal access token; uuid.Nil when it is the principal's own secret
 	within   RoleScope // no token of the session has more roles
 	until    time.Time // none ends later; zero: no such end
-	origin             // of a session that no secret of the principal began
+	family   string    // of the token that it is exchanged for; "": it begins one
+	// signedInAt is when who has it showed more than a token; zero where that is not known.
+	signedInAt time.Time
+	origin     // of a session that no secret of the principal began
 }
 
 // ofPersonal is the session of who shows a personal access token, or a token that one obtained.
 func ofPersonal(p Principal, a Account) session {
 	a.Secret = StoredSecret{} // it was not shown, and what is wrong with it is no matter here
-	s := session{Account: a, mark: p.SecretMark, personal: p.PersonalToken, within: p.Roles}
+	s := session{Account: a, mark: p.SecretMark, personal: p.PersonalToken, within: p.Roles, family: familyOfShown(p)}
 	if a.State != nil {
 		if at := slices.IndexFunc(a.State.Personal, func(l LiveToken) bool { return l.ID == p.PersonalToken }); at >= 0 {
 			s.until = a.State.Personal[at].ExpiresAt

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"catalogd/authz"
 )
 
 // PrincipalKind tells people's and programs' principals from the server's own.
@@ -30,6 +32,9 @@ type Principal struct {
 	ExpiresAt time.Time
 	// IssuedAt is when the token was made; zero where that means nothing.
 	IssuedAt time.Time
+	// SignedInAt is when who sends the token showed more than a token for it: a secret, a key's signature, or an identity provider's
+	// token that was made then. What is exchanged keeps it. Zero where that is not known.
+	SignedInAt time.Time
 	// SecretMark is the Mark of the stored secret that obtained the token; "" when none did. Of a personal access token,
 	// and of a token that it obtained, it is that of its own secret.
 	SecretMark string
@@ -67,6 +72,16 @@ func (p Principal) ActsByRight() bool { return p.Actor != nil && p.Issuer == "" 
 // OwnCredential tells whether the principal's own secret, or a key of it, obtained the token: who has that can get all that the
 // principal has, and a personal access token, which may end soon, cannot.
 func (p Principal) OwnCredential() bool { return p.SecretMark != "" && p.PersonalToken == uuid.Nil }
+
+// SignInFreshMax is for how long after a sign-in its token may make what outlives it.
+const SignInFreshMax = 10 * time.Minute
+
+// SignedInLately tells whether the caller itself signed in a short time ago. Only then its token makes what outlives it, as personal
+// access tokens, secrets and keys do: a token that somebody found does not live on in them.
+func (p Principal) SignedInLately(now time.Time) bool {
+	fresh := !p.SignedInAt.IsZero() && now.Sub(p.SignedInAt) < SignInFreshMax
+	return fresh && p.PersonalToken == uuid.Nil && p.Actor == nil || authz.Open
+}
 
 // BySecret tells whether the principal's own secret obtained the token.
 func (p Principal) BySecret() bool {

@@ -181,6 +181,9 @@ func (s *Service) RotateSecret(ctx context.Context, c Caller, name string) (Prin
 		return PrincipalRecord{}, "", fault.New(fault.Forbidden, "Principal %q may not rotate its secret with a token that no secret of it "+
 			"obtained: sign in with the client id and the secret", name)
 	}
+	if err := s.signedIn(ctx, c, need{"rotate-secret", name, authz.PrincipalRotateCredentials}); err != nil {
+		return PrincipalRecord{}, "", err
+	}
 	secret, stored := s.Secrets.Generate(p.ClientID)
 	return s.replaceSecret(ctx, c, "rotate-secret", p, secret,
 		SecretChange{ClientID: p.ClientID, Secret: stored, Replaces: c.Principal.SecretMark})
@@ -239,6 +242,11 @@ func (s *Service) ResetSecret(ctx context.Context, c Caller, name string, chosen
 	if p.ID == c.Principal.ID && c.Principal.PersonalToken != uuid.Nil {
 		return PrincipalRecord{}, "", fault.New(fault.Forbidden, "a personal access token may not replace the secret of its owner: "+
 			"sign in with the client id and the secret")
+	}
+	if p.ID == c.Principal.ID {
+		if err := s.signedIn(ctx, c, n); err != nil {
+			return PrincipalRecord{}, "", err
+		}
 	}
 	secret, change := chosen.Secret, SecretChange{ClientID: p.ClientID}
 	if chosen.ClientID != "" {

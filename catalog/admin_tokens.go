@@ -41,8 +41,10 @@ type PersonalTokenChange struct {
 // token may give away.
 type tokenOwner struct {
 	PrincipalRecord
-	own   bool
-	reach tokenReach
+	own bool
+	// bearer is the personal access token of a request about its owner's tokens; uuid.Nil: it has none.
+	bearer uuid.UUID
+	reach  tokenReach
 }
 
 // tokenReach is what a caller may give to a token of its own: no more than its own token has.
@@ -64,7 +66,9 @@ func (s *Service) tokensOf(ctx context.Context, c Caller, n need) (tokenOwner, e
 	if err := notByActor(c, p); err != nil {
 		return tokenOwner{}, err
 	}
-	owner := tokenOwner{PrincipalRecord: p, own: true, reach: tokenReach{roles: c.Principal.Roles}}
+	owner := tokenOwner{
+		PrincipalRecord: p, own: true, bearer: c.Principal.PersonalToken, reach: tokenReach{roles: c.Principal.Roles},
+	}
 	for _, t := range state.Personal {
 		if t.ID == c.Principal.PersonalToken {
 			if c.Principal.SecretMark != t.SecretMark {
@@ -107,11 +111,26 @@ func coveredBy(n netip.Prefix, networks []netip.Prefix) bool {
 	return slices.ContainsFunc(networks, func(wide netip.Prefix) bool { return wide.Bits() <= n.Bits() && wide.Contains(n.Addr()) })
 }
 
-// CreatePersonalToken makes a personal access token and gives its text, this once. Everybody may for itself, and then
-// nothing wider than the token of the request; for others it takes the right to reset their secrets.
+// signedIn refuses a caller whose token is too old, or personal itself, to make for itself what outlives it.
+func (s *Service) signedIn(ctx context.Context, c Caller, n need) error {
+	if c.Principal.SignedInLately(s.Now()) {
+		return nil
+	}
+	_ = s.refuseBecause(ctx, c, n, authz.Securable{}, "the token is personal, or its sign-in is too long ago")
+	return fault.New(fault.Forbidden, "Principal %q may not %s with this token, which would live on in it: it is a personal access token, or was obtained more "+
+		"than %d minutes ago; sign in again, by the client id and the secret, by a key or at the identity provider", c.Principal.Name, n.operation,
+		int(auth.SignInFreshMax/time.Minute))
+}
+
+// CreatePersonalToken makes a personal access token and gives its text, this once. Everybody may for itself who signed in a short time
+// ago, and then nothing wider than the token of the request; for others it takes the right to reset their secrets.
 func (s *Service) CreatePersonalToken(ctx context.Context, c Caller, principal string, d PersonalTokenDraft) (PersonalTokenRecord, auth.Secret, error) {
 	none := func(err error) (PersonalTokenRecord, auth.Secret, error) { return PersonalTokenRecord{}, "", err }
-	owner, err := s.tokensOf(ctx, c, need{"create-personal-token", principal, authz.PrincipalResetCredentials})
+	n := need{"create-personal-token", principal, authz.PrincipalResetCredentials}
+	owner, err := s.tokensOf(ctx, c, n)
+	if err == nil && owner.own {
+		err = s.signedIn(ctx, c, n)
+	}
 	if err != nil {
 		return none(err)
 	}
@@ -135,9 +154,6 @@ func (s *Service) CreatePersonalToken(ctx context.Context, c Caller, principal s
 	}
 	if t.Networks, err = parseNetworks("networks", d.Networks); err != nil {
 		return none(err)
-	}
-	if d.Days == 0 && !owner.reach.until.IsZero() && t.ExpiresAt.After(owner.reach.until) {
-		t.ExpiresAt = owner.reach.until
 	}
 	if err := owner.covers(t); err != nil {
 		return none(err)
@@ -218,11 +234,16 @@ func (n PersonalTokenName) in(all []PersonalTokenRecord) (PersonalTokenRecord, e
 	return all[i], nil
 }
 
-// RotatePersonalToken gives a token another secret, this once shown. Everybody may for itself, and then of no token that is wider
-// than that of the request; for others it takes the right to reset their secrets.
+// RotatePersonalToken gives a token another secret, this once shown. Everybody may for itself who signed in a short time ago, and then of
+// no token that is wider than that of the request; a token rotates itself, and ends no later by it. For others it takes the right to reset
+// their secrets.
 func (s *Service) RotatePersonalToken(ctx context.Context, c Caller, name PersonalTokenName, change PersonalTokenChange) (PersonalTokenRecord, auth.Secret, error) {
 	none := func(err error) (PersonalTokenRecord, auth.Secret, error) { return PersonalTokenRecord{}, "", err }
-	owner, err := s.tokensOf(ctx, c, need{"rotate-personal-token", name.Principal, authz.PrincipalResetCredentials})
+	n := need{"rotate-personal-token", name.Principal, authz.PrincipalResetCredentials}
+	owner, err := s.tokensOf(ctx, c, n)
+	if err == nil && owner.own && (owner.bearer == uuid.Nil || owner.bearer.String() != name.ID) {
+		err = s.signedIn(ctx, c, n)
+	}
 	if err != nil {
 		return none(err)
 	}
@@ -326,7 +347,7 @@ func (s *Service) RevokeTokens(ctx context.Context, c Caller, principal string, 
 }
 
 // RevokeShown ends the very token that the caller showed, whoever acts by it, from the next request on, on every server: a personal
-// access token with all that it obtained, of others just the one. Who has a token may end it; that it counts was checked.
+// access token with all that it obtained, of others the one with its family. Who has a token may end it; that it counts was checked.
 func (s *Service) RevokeShown(ctx context.Context, c Caller) error {
 	p := c.Principal
 	f := s.fact(c, "revoke-token", p.Name, uuid.Nil, p.ID)

@@ -89,7 +89,7 @@ func (s *Service) keyHolder(ctx context.Context, c Caller, n need) (PrincipalRec
 	}
 	const reason = "the token is narrowed, or neither the principal's secret nor a key of it obtained it"
 	if c.Principal.Roles.All && c.Principal.OwnCredential() {
-		return p, nil
+		return p, s.signedIn(ctx, c, n)
 	}
 	_ = s.refuseBecause(ctx, c, n, authz.Securable{}, reason)
 	return PrincipalRecord{}, fault.New(fault.Forbidden, "Principal %q may not change its keys with this token: %s; sign in with the client id and "+

@@ -37,7 +37,8 @@ type PersonalTokenRotation struct {
 // TokenRevocation ends access tokens of a principal.
 type TokenRevocation struct {
 	PrincipalID uuid.UUID
-	// TokenID is the one that ends; "" ends all that were issued before the fact's time.
+	// TokenID is the one that ends, with all that it was exchanged for or from (auth.RevokedWith); "" ends all that were issued before
+	// the fact's time, and before now.
 	TokenID   string
 	ExpiresAt time.Time // of a single one: when it ends by itself
 	// Personal removes all personal access tokens as well.

@@ -5,7 +5,12 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
+
+	"catalogd/auth"
+	"catalogd/catalog"
 	"catalogd/store"
 )
 
@@ -81,12 +86,14 @@ func TestPersonal_LivesAndDies(t *testing.T) {
 	ann.want(404, del, "/principals/ann/tokens/nonsense", "")
 }
 
-// What a personal access token may not do: replace its owner's secret, register keys, and make or rotate one that is wider.
+// What a personal access token may not do: replace its owner's secret, register keys, make others, and rotate any but itself, or to a later
+// end. So who finds one has no more than that.
 func TestPersonal_DoesNotWidenItself(t *testing.T) {
 	o := newOffice(t)
 	ann := o.login(o.hire("ann", "analysts", "service_admin"), "")
 	wideID, wide := ann.personal("ann", `{"name":"wide","networks":["127.0.0.0/8"],"expiresInDays":10}`)
 	narrowID, narrow := ann.personal("ann", `{"name":"narrow","roles":["analysts"],"networks":["127.0.0.1/32"],"expiresInDays":5}`)
+	obtained, _ := o.exchanged(url.Values{"grant_type": {"client_credentials"}, "client_secret": {wide}}, "").at(t, "access_token").(string)
 	for _, c := range []struct {
 		token, method, path, body string
 		status                    int
@@ -94,21 +101,21 @@ func TestPersonal_DoesNotWidenItself(t *testing.T) {
 		{wide, post, "/rotate", "", 403},
 		{wide, post, "/reset", "", 403},
 		{narrow, post, "/rotate", "", 403},
-		{wide, post, "/tokens", `{"name":"a","networks":["127.0.0.0/8"],"expiresInDays":11}`, 403},
-		{wide, post, "/tokens", `{"name":"a","networks":["127.0.0.0/7"],"expiresInDays":9}`, 403},
-		{wide, post, "/tokens", `{"name":"a","expiresInDays":9}`, 403},
-		{wide, post, "/tokens", `{"name":"a","networks":["127.1.0.0/16"],"expiresInDays":9}`, 201},
-		{narrow, post, "/tokens", `{"name":"b","networks":["127.0.0.1"],"expiresInDays":4}`, 403},
-		{narrow, post, "/tokens", `{"name":"b","networks":["127.0.0.1"],"roles":["service_admin"],"expiresInDays":4}`, 403},
-		{narrow, post, "/tokens", `{"name":"b","networks":["127.0.0.1"],"roles":["analysts"]}`, 201},
+		{wide, post, "/keys", `{"key":` + someKey + `}`, 403},
+		{wide, post, "/tokens", `{"name":"a","networks":["127.1.0.0/16"],"expiresInDays":9}`, 403},
+		{obtained, post, "/tokens", `{"name":"a","networks":["127.1.0.0/16"],"expiresInDays":1}`, 403},
+		{narrow, post, "/tokens", `{"name":"b","networks":["127.0.0.1"],"roles":["analysts"]}`, 403},
 		{narrow, post, "/tokens/" + wideID + "/rotate", "", 403},
+		{wide, post, "/tokens/" + narrowID + "/rotate", `{"expiresInDays":4}`, 403},
 		{narrow, post, "/tokens/" + narrowID + "/rotate", `{"expiresInDays":6}`, 403},
-		{wide, post, "/tokens/" + narrowID + "/rotate", `{"expiresInDays":6}`, 200},
+		{narrow, post, "/tokens/" + narrowID + "/rotate", `{"expiresInDays":4}`, 200},
+		{obtained, post, "/tokens/" + wideID + "/rotate", `{"overlapHours":1}`, 200},
 	} {
 		if r := o.with(c.token).call(c.method, "/principals/ann"+c.path, c.body); r.status != c.status {
 			t.Errorf("%s %s: %d %s, want %d", c.path, c.body, r.status, r.body, c.status)
 		}
 	}
+	ann.personal("ann", `{"name":"a"}`)
 	for body, status := range map[string]int{
 		`{"name":"a"}`: 409, `{"name":""}`: 400, `{"name":"x","expiresInDays":366}`: 400, `{"name":"x","expiresInDays":-1}`: 400,
 		`{"name":"x","roles":["none"]}`: 400, `{"name":"x","networks":["10.0.0.0/33"]}`: 400, `{"name":"x","networks":["here"]}`: 400,
@@ -327,4 +334,95 @@ func TestRoles_OfOthersAreNotProbed(t *testing.T) {
 	}
 	root.want(404, put, "/principal-roles/never-admins/catalog-roles/north", `{"catalogRole":{"name":"readers"}}`)
 	root.want(404, get, "/principal-roles/never-admins/catalog-roles/north", "")
+}
+
+// early signs in at a server whose clock is behind by so much: its token is as old.
+func (o *office) early(c catalog.Credential, behind time.Duration) *person {
+	o.t.Helper()
+	clock := func() time.Time { return time.Now().Add(-behind) }
+	tokens := auth.NewTokens(auth.TokensConfig{Accounts: o.store, Keys: auth.NewKeys(o.store, o.ring, nil), Secrets: auth.NewSecrets(o.ring), Now: clock})
+	answer, err := tokens.Issue(o.t.Context(), auth.TokenRequest{Form: url.Values{
+		"grant_type": {"client_credentials"}, "client_id": {c.ClientID}, "client_secret": {c.Secret.Reveal()},
+	}})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return o.with(answer.AccessToken)
+}
+
+// A token that was stolen does not live on: what outlives it is made within minutes of a sign-in alone, and an exchange is none.
+func TestPersonal_TakesASignIn(t *testing.T) {
+	o, idp := federated(t)
+	credential := o.hire("ann", "analysts")
+	id, _ := o.login(credential, "").personal("ann", `{"name":"laptop"}`)
+	stale, fresh := o.early(credential, auth.SignInFreshMax+time.Second), o.early(credential, auth.SignInFreshMax-time.Minute)
+	again := o.tokenOf(o.exchanged(url.Values{"grant_type": {exchangeGrant}, "subject_token": {strings.TrimPrefix(stale.token, "Bearer ")}}, ""))
+	for _, p := range []*person{stale, again} {
+		p.want(200, get, "/principals/ann", "")
+		for _, c := range [][2]string{
+			{"/tokens", `{"name":"kept"}`}, {"/tokens", `{"name":"kept","expiresInDays":1}`}, {"/tokens/" + id + "/rotate", ""},
+			{"/rotate", ""}, {"/keys", `{"key":` + someKey + `}`},
+		} {
+			if r := p.call(post, "/principals/ann"+c[0], c[1]); r.status != 403 || !strings.Contains(r.body, "sign in") {
+				t.Errorf("%s: %d %s", c[0], r.status, r.body)
+			}
+		}
+	}
+	fresh.want(201, post, "/principals/ann/keys", `{"key":`+someKey+`}`)
+	fresh.personal("ann", `{"name":"new"}`)
+	fresh.want(200, post, "/principals/ann/tokens/"+id+"/rotate", "")
+	fresh.want(200, post, "/principals/ann/rotate", "")
+
+	// A provider's token is a sign-in when it was made.
+	user := func(issued time.Time) *person {
+		return o.with(idp.Token("u-1", map[string]any{"preferred_username": "bob", "iat": issued.Unix()}))
+	}
+	user(time.Now()).personal("sso:bob", `{"name":"laptop"}`)
+	old := user(time.Now().Add(-auth.SignInFreshMax - time.Minute))
+	old.want(403, post, "/principals/sso:bob/tokens", `{"name":"more"}`)
+	exchanged := o.tokenOf(o.exchanged(url.Values{"grant_type": {exchangeGrant}, "subject_token": {strings.TrimPrefix(old.token, "Bearer ")}}, ""))
+	exchanged.want(403, post, "/principals/sso:bob/tokens", `{"name":"more"}`)
+}
+
+// Who revokes a token ends what it was exchanged for, and from, on every server; another sign-in goes on.
+func TestTokens_AFamilyEndsTogether(t *testing.T) {
+	o, idp := federated(t)
+	branch := o.branch()
+	credential := o.hire("ann", "analysts")
+	exchange := func(p *person) *person {
+		return o.tokenOf(o.exchanged(url.Values{"grant_type": {exchangeGrant}, "subject_token": {strings.TrimPrefix(p.token, "Bearer ")}}, ""))
+	}
+	idOf := func(p *person) string {
+		id, _ := p.want(200, get, "/whoami", "").at(t, "token", "id").(string)
+		return id
+	}
+	other := o.login(credential, "")
+	for name, begin := range map[string]func() *person{
+		"a secret": func() *person { return o.login(credential, "") },
+		"a provider": func() *person {
+			return o.with(idp.Token("u-1", map[string]any{"preferred_username": "bob", "jti": uuid.NewString()}))
+		},
+		"a provider's long id": func() *person {
+			return o.with(idp.Token("u-1", map[string]any{"preferred_username": "bob", "jti": strings.Repeat("j", 90) + uuid.NewString()}))
+		},
+	} {
+		for revoked := range 3 {
+			first := begin()
+			family := []*person{first, exchange(first), nil}
+			family[2] = exchange(family[1])
+			who, _ := first.want(200, get, "/whoami", "").at(t, "name").(string)
+			o.admin().want(204, post, "/principals/"+who+"/revoke-tokens", `{"tokenId":"`+idOf(family[revoked])+`"}`)
+			for i, p := range family {
+				for _, at := range []*office{o, branch} {
+					if r := (&person{at, p.token}).call(get, "/whoami", ""); r.status != 401 {
+						t.Errorf("%s: token %d after the revocation of %d: %d", name, i, revoked, r.status)
+					}
+				}
+				if r := o.exchanged(url.Values{"grant_type": {exchangeGrant}, "subject_token": {strings.TrimPrefix(p.token, "Bearer ")}}, ""); r.status == 200 {
+					t.Errorf("%s: token %d was exchanged after the revocation of %d", name, i, revoked)
+				}
+			}
+		}
+	}
+	other.want(200, get, "/whoami", "")
 }

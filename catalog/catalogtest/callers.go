@@ -151,7 +151,9 @@ func (s *Store) RevokeTokens(ctx context.Context, r catalog.TokenRevocation, f c
 		revoked := 0
 		maps.DeleteFunc(st.revoked, func(t revokedToken, end time.Time) bool { return t.principal == r.PrincipalID && !end.After(st.now) })
 		if r.TokenID != "" {
-			st.revoked[revokedToken{r.PrincipalID, r.TokenID}] = r.ExpiresAt
+			for _, id := range auth.RevokedWith(r.TokenID) {
+				st.revoked[revokedToken{r.PrincipalID, id}] = r.ExpiresAt
+			}
 			maps.DeleteFunc(st.personal, func(id uuid.UUID, t personalRow) bool {
 				return t.PrincipalID == r.PrincipalID && id.String() == r.TokenID
 			})

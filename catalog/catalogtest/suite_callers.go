@@ -66,6 +66,14 @@ var callerPromises = []promise{
 		}
 		b.refused(b.admin.RevokeTokens(b.Context(), catalog.TokenRevocation{PrincipalID: uuid.New()}, b.fact("revoke-tokens", "nobody")), fault.NotFound, "")
 	}},
+	{"ARevokedTokensFamilyIsListed", func(b *bench) {
+		b.addPrincipal()
+		id := "first/" + uuid.NewString()
+		b.revoke(id, farFuture)
+		if state := b.callerState(); !slices.Equal(state.Revoked, []string{"first", id}) {
+			b.Errorf("%+v", state)
+		}
+	}},
 	{"BeyondTheLimitAllAreRevoked", func(b *bench) {
 		b.addPrincipal()
 		for i := range auth.RevokedTokensMax + 1 {
