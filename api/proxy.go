@@ -75,12 +75,26 @@ func clientIn(hops []string, trusted []netip.Prefix, peer netip.Addr) (netip.Add
 	return client, true
 }
 
-// hopAddress reads an address with or without a port: 192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1]:80.
+// hopAddress reads an address with or without a port: 192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1]:80. The port may be hidden
+// (RFC 7239: 192.0.2.1:_x); an address that is hidden (_x) or unknown is none.
 func hopAddress(hop string) (netip.Addr, bool) {
+	if at := strings.LastIndex(hop, ":_"); at >= 0 && !strings.ContainsAny(hop[at:], `]" `) {
+		hop = hop[:at]
+		if strings.Contains(hop, ":") && !strings.HasPrefix(hop, "[") {
+			return netip.Addr{}, false // of IPv6 there is no telling where it ends
+		}
+	}
 	if at, err := netip.ParseAddrPort(hop); err == nil {
 		return at.Addr().Unmap().WithZone(""), true
 	}
-	address, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(hop, "["), "]"))
+	if inner, ok := strings.CutPrefix(hop, "["); ok {
+		inner, ok = strings.CutSuffix(inner, "]")
+		if !ok || !strings.Contains(inner, ":") {
+			return netip.Addr{}, false
+		}
+		hop = inner
+	}
+	address, err := netip.ParseAddr(hop)
 	return address.Unmap().WithZone(""), err == nil
 }
 
@@ -103,15 +117,22 @@ func forwardedNodes(lines []string) (nodes []string) {
 	return nodes
 }
 
-// forwardedNode gives the node of an element's for=, "" when it has none.
-func forwardedNode(element string) string {
+// forwardedNode gives the node of an element's for=, "" when it has none or says it twice.
+func forwardedNode(element string) (node string) {
+	said := false
 	for _, pair := range splitQuoted(element, ';') {
 		name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
-		if strings.EqualFold(name, "for") {
-			return strings.Trim(value, `"`)
+		if !strings.EqualFold(name, "for") {
+			continue
+		}
+		if said {
+			return ""
+		}
+		if said, node = true, value; len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
+			node = value[1 : len(value)-1]
 		}
 	}
-	return ""
+	return node
 }
 
 // splitQuoted splits where the separator stands outside of quotes: inside of them is what clients choose, such as the host, which

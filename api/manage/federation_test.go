@@ -182,3 +182,30 @@ func TestFederation_AnEngineActsForItsUsers(t *testing.T) {
 		t.Error("each of the three grants is not once in the audit")
 	}
 }
+
+// A group is one issuer's: a second one, where somebody makes a group of the same name, does not give the first one's roles.
+func TestFederation_GroupsAreTheirIssuers(t *testing.T) {
+	o, first, second := newOffice(t), oidctest.New(t, "ES256"), oidctest.New(t, "ES256")
+	config := func(idp *oidctest.Issuer, prefix string, rules ...external.Rule) external.Config {
+		return external.Config{URL: idp.URL, Audiences: []string{"catalogd"}, GroupsClaim: "groups", NamePrefix: prefix, CreatePrincipals: true, Rules: rules}
+	}
+	issuers, err := external.New(external.Settings{Issuers: []external.Config{
+		config(first, "one:", external.Rule{Group: "admins", Role: "admins"}), config(second, "two:", external.Rule{Group: "partners", Role: "partners"}),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(issuers.Close)
+	o.issuers = issuers
+	o.serve()
+	for _, role := range []string{"admins", "partners"} {
+		o.admin().want(201, post, "/principal-roles", `{"principalRole":{"name":"`+role+`","federated":true}}`)
+	}
+	claims := map[string]any{"preferred_username": "ann", "groups": []string{"admins", "partners"}}
+	for raw, roles := range map[string]string{first.Token("u-1", claims): `["admins"]`, second.Token("u-1", claims): `["partners"]`} {
+		exchanged := o.tokenOf(o.exchanged(url.Values{"grant_type": {exchangeGrant}, "subject_token": {raw}}, ""))
+		if a, b := o.with(raw).active(), exchanged.active(); a != roles || b != roles {
+			t.Errorf("%s and %s are active, want %s", a, b, roles)
+		}
+	}
+}

@@ -37,7 +37,7 @@ type Config struct {
 	NameClaim   string
 	GroupsClaim string
 	NamePrefix  string // before the names of this provider's principals
-	// Rules turn groups into principal roles; without any, a group is a role's name.
+	// Rules turn groups into principal roles; without any, a group is a role's name, which is good for an issuer that is the only one.
 	Rules []Rule
 	// RefuseUnknownGroups refuses a token with a group that no rule has.
 	RefuseUnknownGroups bool

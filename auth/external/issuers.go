@@ -73,6 +73,10 @@ func New(s Settings) (*Issuers, error) {
 		if err != nil {
 			return nil, err
 		}
+		if len(s.Issuers) > 1 && k.GroupsClaim != "" && len(k.Rules) == 0 {
+			return nil, fault.New(fault.IllegalArgument, "issuer %s: roles is missing: with more than one issuer each says which of its groups stand for which roles, "+
+				"for else a group that somebody makes at one of them would give the roles of another's of the same name", k.URL)
+		}
 		if all.byURL[k.URL] != nil {
 			return nil, fault.New(fault.IllegalArgument, "issuer %s is there twice", k.URL)
 		}

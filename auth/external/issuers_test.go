@@ -223,6 +223,17 @@ func TestNew_RefusesWhatIsNotSafe(t *testing.T) {
 			t.Errorf("%+v: %v, want %s", c, err, wrong)
 		}
 	}
+	rules := []Rule{{Group: "g", Role: "r"}}
+	one, two := Config{URL: "https://one", Audiences: []string{"a"}, GroupsClaim: "g", Rules: rules}, Config{URL: "https://two", Audiences: []string{"a"}, GroupsClaim: "g"}
+	for _, pair := range [][]Config{{one, two}, {two, one}} {
+		if _, err := New(Settings{Issuers: pair}); !fault.Is(err, fault.IllegalArgument) || !strings.Contains(fault.Message(err), "https://two: roles is missing") {
+			t.Errorf("a second issuer whose groups are roles by their names alone: %v", err)
+		}
+	}
+	two.Rules = rules
+	if _, err := New(Settings{Issuers: []Config{one, two, {URL: "https://three", Audiences: []string{"a"}}}}); err != nil {
+		t.Errorf("each with its own rules: %v", err)
+	}
 	twice := Config{URL: "https://idp", Audiences: []string{"a"}}
 	if _, err := New(Settings{Issuers: []Config{twice, twice}}); !fault.Is(err, fault.IllegalArgument) {
 		t.Errorf("one issuer twice: %v", err)

@@ -206,6 +206,7 @@ func (a *app) wire(ctx context.Context, ring *auth.Ring) error {
 		ClientKeys: a.store, Denials: func(ctx context.Context, d auth.LoginDenial) { a.service.RecordLoginDenial(ctx, d) },
 		Issuers: a.issuers, Identity: a.store,
 	})
+	telemetry.CountDeniedLogins(registry, a.tokens.DeniedLogins)
 	providers, err := a.providers(ctx)
 	if err != nil {
 		return err

@@ -31,6 +31,7 @@ func TestMetrics_LabelsAreOperationsAndClasses(t *testing.T) {
 		m.RequestBegan()
 		m.RequestEnded("load-table", status, time.Millisecond)
 	}
+	CountDeniedLogins(registry, func() uint64 { return 7 })
 	w := httptest.NewRecorder()
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 	for _, line := range []string{
@@ -39,6 +40,7 @@ func TestMetrics_LabelsAreOperationsAndClasses(t *testing.T) {
 		`catalogd_http_requests_total{class="5xx",operation="load-table"} 1`,
 		`catalogd_http_requests_total{class="other",operation="load-table"} 2`,
 		`catalogd_http_requests_in_flight 0`,
+		`catalogd_logins_denied_total 7`,
 		`catalogd_http_request_seconds_count{operation="load-table"} 6`,
 	} {
 		if !strings.Contains(w.Body.String(), line+"\n") {

@@ -56,6 +56,14 @@ func CountRoundTrips(registry prometheus.Registerer, sent func() int64) {
 	}, func() float64 { return float64(sent()) }))
 }
 
+// CountDeniedLogins declares the counter of logins that were refused, which the token route keeps.
+func CountDeniedLogins(registry prometheus.Registerer, denied func() uint64) {
+	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "catalogd_logins_denied_total",
+		Help: "Logins that were refused or sent away to wait, whether the audit has a row for each or counts them.",
+	}, func() float64 { return float64(denied()) }))
+}
+
 // NewRegistry makes a registry that holds the metrics of the Go runtime and of the process.
 func NewRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
