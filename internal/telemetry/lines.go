@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,53 +15,108 @@ import (
 const (
 	// linesDelayMax is how long a line may wait for others: a process that is killed loses no older ones.
 	linesDelayMax = 100 * time.Millisecond
-	// linesBytesMax bounds those that wait.
+	// linesBytesMax is what is written at once without waiting for more.
 	linesBytesMax = 32 << 10
+	// linesWaitingMax bounds what waits while nobody takes what is written; lines beyond it are lost and counted.
+	linesWaitingMax = 1 << 20
+	// linesFlushMax is how long the end of a process waits for who does not read.
+	linesFlushMax = 2 * time.Second
 )
 
+// linesLost counts the lines of the process that were lost.
+var linesLost atomic.Uint64
+
 // Lines writes lines together, soon: a call of the system for each request's line is dear, and whoever reads them from a
-// pipe is woken by each.
+// pipe is woken by each. They are written by a goroutine of its own, so that a request never waits for who reads.
 type Lines struct {
 	w io.Writer
 
 	mu      sync.Mutex
 	waiting []byte
-	timer   *time.Timer // runs while something waits
+	timer   *time.Timer   // runs while something waits
+	written chan struct{} // closed once all that waits is written; nil while nobody writes
+	lost    int           // since a line told of it
 }
 
 // NewLines writes to w. Whoever makes it calls Flush at the end.
 func NewLines(w io.Writer) *Lines { return &Lines{w: w} }
 
-// Write takes a whole line. It gives the error of a write of earlier ones, if any.
+// Write takes a whole line, or loses it when too many wait; it gives no error, for nobody could do anything about it.
 func (l *Lines) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var err error
-	if len(l.waiting)+len(line) > linesBytesMax {
-		err = l.flush()
+	if len(l.waiting)+len(line) > linesWaitingMax {
+		l.lost++
+		linesLost.Add(1)
+		return len(line), nil
 	}
 	if len(l.waiting) == 0 {
-		l.timer = time.AfterFunc(linesDelayMax, l.Flush)
+		l.timer = time.AfterFunc(linesDelayMax, l.hurry)
 	}
-	l.waiting = append(l.waiting, line...)
-	return len(line), err
+	if l.waiting = append(l.waiting, line...); len(l.waiting) > linesBytesMax {
+		l.begin()
+	}
+	return len(line), nil
 }
 
-// Flush writes what waits.
-func (l *Lines) Flush() {
+// hurry has what waits written, and does not wait for it.
+func (l *Lines) hurry() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_ = l.flush() // whoever cannot write a log cannot say so in it
+	l.begin()
 }
 
-func (l *Lines) flush() error {
-	if len(l.waiting) == 0 {
-		return nil
+// Flush writes what waits, unless nobody takes it.
+func (l *Lines) Flush() {
+	l.mu.Lock()
+	l.begin()
+	written := l.written
+	l.mu.Unlock()
+	if written == nil {
+		return
 	}
-	l.timer.Stop()
-	_, err := l.w.Write(l.waiting)
-	l.waiting = l.waiting[:0]
-	return err
+	patience := time.NewTimer(linesFlushMax)
+	defer patience.Stop()
+	select {
+	case <-written:
+	case <-patience.C:
+	}
+}
+
+// begin writes, unless that is under way: then what waits is taken along.
+func (l *Lines) begin() {
+	if l.written == nil && len(l.waiting) > 0 {
+		l.written = make(chan struct{})
+		go l.write()
+	}
+}
+
+func (l *Lines) write() {
+	var taken []byte
+	for {
+		l.mu.Lock()
+		if len(l.waiting) == 0 {
+			close(l.written)
+			l.written = nil
+			l.mu.Unlock()
+			return
+		}
+		l.timer.Stop()
+		taken, l.waiting = l.waiting, taken[:0]
+		if l.lost > 0 {
+			taken = append(taken, lostLine(l.lost)...)
+			l.lost = 0
+		}
+		l.mu.Unlock()
+		_, _ = l.w.Write(taken) // whoever cannot write a log cannot say so in it
+	}
+}
+
+// lostLine tells that lines are missing before it.
+func lostLine(lines int) []byte {
+	record := slog.NewRecord(time.Now(), slog.LevelWarn, "lines were lost here: nobody took them in time", 0)
+	record.AddAttrs(slog.Int("lines", lines))
+	return appendLine(nil, record)
 }
 
 // oneAtATime is a writer for more than one handler, each of which would lock out only itself.
@@ -78,7 +134,7 @@ func (o *oneAtATime) Write(p []byte) (int, error) {
 
 func (o *oneAtATime) flush() {
 	if lines, ok := o.w.(*Lines); ok {
-		lines.Flush()
+		lines.hurry()
 	}
 }
 

@@ -34,6 +34,7 @@ func TestLines_WaitForOthersAndNotForLong(t *testing.T) {
 			out.Reset()
 			log.Info("three")
 			log.Error("four")
+			synctest.Wait()
 			if strings.Count(out.String(), "\n") != 2 {
 				t.Errorf("an error waits, or overtook a line: %s", &out)
 			}
@@ -48,11 +49,52 @@ func TestLines_WaitForOthersAndNotForLong(t *testing.T) {
 		for range 2 * linesBytesMax / 100 {
 			log.Info(strings.Repeat("x", 100))
 		}
+		synctest.Wait()
 		if len(lines.waiting) > linesBytesMax || out.Len() < linesBytesMax {
 			t.Errorf("%d bytes wait, %d are written", len(lines.waiting), out.Len())
 		}
 		lines.Flush()
 	})
+}
+
+// A reader that has stopped keeps nobody waiting: what finds no room is lost, and told once somebody reads again.
+func TestLines_NobodyWaitsForTheReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := &stuckWriter{goOn: make(chan struct{})}
+		lines := NewLines(stuck)
+		log := NewLogger(lines, slog.LevelInfo, "json")
+		before := linesLost.Load()
+		const line = 1000
+		sent := 3 * linesWaitingMax / line
+		for range sent {
+			log.Info(strings.Repeat("x", line))
+		}
+		log.Error("as well")
+		lost := linesLost.Load() - before
+		if lines.mu.Lock(); lost < uint64(sent)/2 || len(lines.waiting) > linesWaitingMax {
+			t.Errorf("%d of %d lines are lost, %d bytes wait", lost, sent, len(lines.waiting))
+		}
+		lines.mu.Unlock()
+		lines.Flush() // ends by itself
+		close(stuck.goOn)
+		log.Info("again")
+		lines.Flush()
+		text := stuck.String()
+		if strings.Count(text, "\n") != sent-int(lost)+3 || strings.Count(text, `"lines":`) != 1 || !strings.Contains(text, `"again"`) {
+			t.Errorf("%d lines of %d came, and %d are lost", strings.Count(text, "\n"), sent, lost)
+		}
+	})
+}
+
+// stuckWriter takes nothing until it may go on.
+type stuckWriter struct {
+	written
+	goOn chan struct{}
+}
+
+func (s *stuckWriter) Write(p []byte) (int, error) {
+	<-s.goOn
+	return s.written.Write(p)
 }
 
 // written is what came out of Lines, which write on goroutines of their own.

@@ -44,7 +44,10 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Help: "Requests that ended in a panic of a handler. Anything but zero is a bug.",
 		}),
 	}
-	registry.MustRegister(m.requests, m.requestSeconds, m.requestsInFlight, m.panics)
+	registry.MustRegister(m.requests, m.requestSeconds, m.requestsInFlight, m.panics, prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "catalogd_log_lines_lost_total",
+		Help: "Lines of the log and of the audit that nobody took in time from standard error and output. The audit's rows are in the database all the same.",
+	}, func() float64 { return float64(linesLost.Load()) }))
 	return m
 }
 
