@@ -66,7 +66,8 @@ func (s *Service) Revoke(ctx context.Context, c Caller, role RoleName, t GrantTa
 	return nil
 }
 
-// grantWrite finds what a grant or its taking back writes, for callers who may.
+// grantWrite finds what a grant or its taking back writes, for callers who may. What administers the warehouse's roles is given by who holds
+// CATALOG_MANAGE_ACCESS on it: managing its grants, as its owner may, does not contain that.
 func (s *Service) grantWrite(ctx context.Context, c Caller, role RoleName, t GrantTarget, revoke bool) (GrantWrite, error) {
 	if err := t.validate(); err != nil {
 		return GrantWrite{}, err
@@ -82,6 +83,10 @@ func (s *Service) grantWrite(ctx context.Context, c Caller, role RoleName, t Gra
 	if revoke {
 		grantee := need{n.operation, n.subject, authz.CatalogRoleManageGrantsForGrantee}
 		if err := s.require(ctx, c, res, res.Path()[:2], grantee); err != nil {
+			return GrantWrite{}, err
+		}
+	} else if t.Kind == authz.Catalog && authz.AdministersRoles(t.Privilege) {
+		if err := s.require(ctx, c, res, res.Path(), need{n.operation, n.subject, authz.CatalogManageAccess}); err != nil {
 			return GrantWrite{}, err
 		}
 	}

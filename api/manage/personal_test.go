@@ -303,6 +303,10 @@ func TestRoles_WhoHandsThemOutDoesNotTakeTheWarehouse(t *testing.T) {
 		if r := keeper.want(403, put, "/catalogs/lake/catalog-roles/keepers/grants", body); !strings.Contains(r.body, "CATALOG_MANAGE_ACCESS") {
 			t.Errorf("%s: %s", privilege, r.body)
 		}
+		many := `{"changes":[{"action":"add","catalogRole":"keepers",` + body[1:len(body)-1] + `}]}`
+		if r := keeper.want(403, post, "/catalogs/lake/grants", many); !strings.Contains(r.body, "CATALOG_MANAGE_ACCESS") {
+			t.Errorf("%s among many: %s", privilege, r.body)
+		}
 	}
 	keeper.want(201, put, "/catalogs/lake/catalog-roles/readers/grants", `{"grant":{"type":"catalog","privilege":"TABLE_LIST"}}`)
 	clerk.want(201, put, roles, `{"catalogRole":{"name":"readers"}}`)
