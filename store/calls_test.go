@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"catalogd/auth"
+	"catalogd/authz"
 	"catalogd/catalog"
 	"catalogd/catalog/catalogtest"
 	"catalogd/catalog/commit"
@@ -233,7 +235,10 @@ func TestHotStatements_AreNotPlannedAnew(t *testing.T) {
 	for i := range 40 {
 		wanted := make([]tableWanted, 1+i%7)
 		for j := range wanted {
-			wanted[j] = tableWanted{namespace: uuid.New(), name: "t", grants: i%2 == 0}
+			wanted[j] = tableWanted{namespace: uuid.New(), name: "t"}
+			if i%2 == 0 {
+				wanted[j].roles = idArray(slices.Values([]uuid.UUID{uuid.New()}))
+			}
 		}
 		if _, err := s.findTables(t.Context(), wanted); err != nil {
 			t.Fatal(err)
@@ -246,6 +251,10 @@ func TestHotStatements_AreNotPlannedAnew(t *testing.T) {
 				}
 			}
 		}
+		askAboutAccess(t, s, catalog.Lookup{
+			Warehouse: "w", Namespace: catalog.Namespace{"a", "b", "c"}[:i%4], Table: "t",
+			Principal: auth.Principal{ID: uuid.New(), Kind: auth.Service, Roles: auth.RoleScope{All: i%3 == 0, Names: []string{"r", "s"}[:i%2+1]}},
+		})
 		r, err := commit.DecodeRequest([]byte(fmt.Sprintf(`{"requirements":[],"updates":[{"action":"set-properties","updates":{"n":"%d"}}]}`, i)))
 		if err != nil {
 			t.Fatal(err)
@@ -254,6 +263,12 @@ func TestHotStatements_AreNotPlannedAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	wantFewPlans(t, s)
+}
+
+// wantFewPlans looks at how often a store's only connection has made plans.
+func wantFewPlans(t *testing.T, s *Store) {
+	t.Helper()
 	rows, err := s.pool.Query(t.Context(), `SELECT left(statement, 60), generic_plans, custom_plans FROM pg_prepared_statements`)
 	if err != nil {
 		t.Fatal(err)
@@ -267,6 +282,23 @@ func TestHotStatements_AreNotPlannedAnew(t *testing.T) {
 		}
 		if custom > 5 {
 			t.Errorf("%q: planned once for %d runs, anew for %d", text, generic, custom)
+		}
+	}
+}
+
+// askAboutAccess runs each of the statements that decide about access.
+func askAboutAccess(t *testing.T, s *Store, l catalog.Lookup) {
+	t.Helper()
+	_, resolved := s.Resolve(t.Context(), l)
+	_, _, granted := s.ResolveGrants(t.Context(), l)
+	_, named := s.ResolveWarehouses(t.Context(), l.Principal)
+	_, listed := catalogtest.Names(t.Context(), s, catalog.NamesWanted{
+		WarehouseID: uuid.New(), In: uuid.New(), Kind: catalog.KindTable, Page: catalog.Page{Limit: 1000},
+		GrantedTo: &catalog.GrantedTo{Principal: l.Principal, Privileges: []authz.Privilege{authz.TableList}},
+	})
+	for _, err := range []error{resolved, granted, named, listed} {
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -30,8 +30,10 @@ const (
 type decision struct {
 	epoch int64
 	res   catalog.Resolution
-	// tableRoles are the acting roles, by id, when one of them has a grant on some table or view; else nil.
+	// tableRoles are the acting roles, by id, that have a grant on some table or view.
 	tableRoles map[uuid.UUID]string
+	// tableRoleIDs are their ids as tableWanted has them.
+	tableRoleIDs string
 }
 
 // decisions keeps them by who asks for what.
@@ -101,7 +103,7 @@ func (d *decision) split(whole catalog.Resolution) {
 
 // wants says what has to be asked beside.
 func (d *decision) wants(l catalog.Lookup) tableWanted {
-	w := tableWanted{name: lookup(l.Table), grants: d.tableRoles != nil}
+	w := tableWanted{name: lookup(l.Table), roles: d.tableRoleIDs}
 	if d.res.Warehouse != nil && d.res.Warehouse.FoldsNames {
 		w.name = fold(l.Table)
 	}

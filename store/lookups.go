@@ -26,6 +26,8 @@ const (
 	lookupBatchesMax = 2
 	// lookupMembersMax bounds the members of one statement.
 	lookupMembersMax = 256
+	// lookupRolesMax is how many roles a member names whose grants on its table it wants; beyond that it gets all grants.
+	lookupRolesMax = 32
 	// lookupSecondsMax bounds one statement; its members have deadlines of their own.
 	lookupSecondsMax = 60 * time.Second
 )
@@ -33,9 +35,16 @@ const (
 // wantedTables gives the epoch and one row for each member. The subquery makes the database look each name up by the
 // index, whatever it guesses about their number; the arrays are subqueries so that it does not guess anew, and plan anew,
 // for each number of members.
-const wantedTables = `
+const (
+	wantedTables = `
 FROM access_epoch
-CROSS JOIN unnest((SELECT $1::uuid[]), (SELECT $2::text[])) WITH ORDINALITY AS wanted (namespace, name, n)
+CROSS JOIN unnest((SELECT $1::uuid[]), (SELECT $2::text[])) WITH ORDINALITY AS wanted (namespace, name, n)` + tableOfWanted
+	wantedTablesOf = `
+FROM access_epoch
+CROSS JOIN unnest((SELECT $1::uuid[]), (SELECT $2::text[]), (SELECT $3::text[])) WITH ORDINALITY AS wanted (namespace, name, roles, n)` + tableOfWanted
+)
+
+const tableOfWanted = `
 LEFT JOIN LATERAL (
     SELECT tables.id, tables.namespace_id, tables.kind, tables.name, tables.table_uuid, tables.location,
            tables.metadata_location, tables.format_version, tables.version, tables.owner_id
@@ -51,19 +60,28 @@ SELECT wanted.n, access_epoch.value,
 // sqlFindTables is for members of whom nobody wants grants, which is nearly always.
 const sqlFindTables = foundColumns + `, NULL::json AS grants` + wantedTables
 
-const sqlFindTablesGrants = foundColumns + `, g.grants` + wantedTables + `
+// Of a table that many roles have grants on, only those of the member's own roles are wanted, unless these are so many
+// that naming them costs more: then all are.
+const sqlFindTablesGrants = foundColumns + `, g.grants` + wantedTablesOf + `
 LEFT JOIN LATERAL (
-    SELECT json_agg(json_build_object('RoleID', grants.role_id, 'Kind', grants.securable_kind,
-                                      'Privilege', grants.privilege)) AS grants
-    FROM grants
-    WHERE grants.securable_id = t.id AND grants.securable_kind = t.kind
+    SELECT json_agg(json_build_object('RoleID', held.role_id, 'Kind', t.kind, 'Privilege', held.privilege)) AS grants
+    FROM (
+        SELECT grants.role_id, grants.privilege FROM grants
+        WHERE grants.role_id = ANY (wanted.roles::uuid[]) AND grants.securable_id = t.id AND grants.securable_kind = t.kind
+        UNION ALL
+        SELECT grants.role_id, grants.privilege FROM grants
+        WHERE wanted.roles = '{}' AND grants.securable_id = t.id AND grants.securable_kind = t.kind
+    ) AS held
 ) AS g ON true`
+
+// everyRole names no role, as tableWanted has them, for all.
+const everyRole = "{}"
 
 // tableWanted asks for a table or view by its namespace's id, uuid.Nil for none, and its name as the database compares it.
 type tableWanted struct {
 	namespace uuid.UUID
 	name      string
-	grants    bool // those on the table are wanted too
+	roles     string // whose grants on the table are wanted too, as an array of ids reads in SQL: "" nobody's, everyRole all
 }
 
 // tableFound is the answer: what was there at the epoch.
@@ -223,17 +241,18 @@ func (l *lookups) next() ([]*lookupMember, context.Context, context.CancelFunc) 
 
 // findTables is one statement for many members. It is not tried again: they do that, each for itself.
 func (s *Store) findTables(ctx context.Context, wanted []tableWanted) ([]tableFound, error) {
-	namespaces, names, statement := make([]pgtype.UUID, len(wanted)), make([]string, len(wanted)), sqlFindTables
+	namespaces, names, roles := make([]pgtype.UUID, len(wanted)), make([]string, len(wanted)), make([]pgtype.Text, len(wanted))
+	statement, args := sqlFindTables, []any{namespaces, names}
 	for i, w := range wanted {
 		namespaces[i], names[i] = pgtype.UUID{Bytes: w.namespace, Valid: w.namespace != uuid.Nil}, w.name
-		if w.grants {
-			statement = sqlFindTablesGrants
+		if roles[i] = (pgtype.Text{String: w.roles, Valid: w.roles != ""}); w.roles != "" {
+			statement, args = sqlFindTablesGrants, []any{namespaces, names, roles}
 		}
 	}
 	found := make([]tableFound, len(wanted))
 	got := 0
 	err := s.readOnce(ctx, func(q querier) error {
-		rows, err := q.Query(ctx, statement, namespaces, names)
+		rows, err := q.Query(ctx, statement, args...)
 		if err != nil {
 			return err
 		}

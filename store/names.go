@@ -23,14 +23,17 @@ const namesOfPieceMax = 2000
 // nameSeparator stands between the names of a piece: no name holds a control character.
 const nameSeparator = impossible
 
+// The epoch that the list must be of, or 0, stands between namesBegin and namesOf. At another one the names are not even
+// read.
 const (
-	namesBegin = `SELECT access_epoch.value, (SELECT string_agg(page.name, E'\x01') FROM (`
-	namesEnd   = `) AS page) FROM (SELECT 1) AS always LEFT JOIN access_epoch ON true`
+	namesBegin = `SELECT access_epoch.value, CASE WHEN (SELECT `
+	namesOf    = `::bigint) IN (0, access_epoch.value) THEN (SELECT string_agg(page.name, E'\x01') FROM (`
+	namesEnd   = `) AS page) END FROM (SELECT 1) AS always LEFT JOIN access_epoch ON true`
 )
 
 // Only columns of tables_name_key, so that rows need not be looked at. Arguments are subqueries, here and below, so that
 // the database has one plan for all of them and does not make one for each list, which costs as much as the list.
-const sqlListTables = namesBegin + `
+const sqlListTables = namesBegin + `$5` + namesOf + `
     SELECT tables.name FROM tables
     WHERE tables.namespace_id = (SELECT $1::uuid) AND tables.kind = (SELECT $2::text) AND tables.name > (SELECT $3::text)
     ORDER BY tables.name
@@ -39,42 +42,51 @@ const sqlListTables = namesBegin + `
 // Brothers differ in their last level alone, so the order of their levels is the order of their names, and a page begins
 // inside the index namespaces_children, which has all that is wanted. Top levels have a statement and an index of their
 // own, namespaces_top.
-const sqlListTopNamespaces = namesBegin + `
+const sqlListTopNamespaces = namesBegin + `$4` + namesOf + `
     SELECT namespaces.levels[1] AS name FROM namespaces
     WHERE namespaces.warehouse_id = (SELECT $1::uuid) AND namespaces.parent_id IS NULL AND namespaces.levels > (SELECT ARRAY[$2::text])
     ORDER BY namespaces.levels
     LIMIT (SELECT $3::bigint)` + namesEnd
 
-const sqlListNamespaces = namesBegin + `
+const sqlListNamespaces = namesBegin + `$5` + namesOf + `
     SELECT namespaces.levels[cardinality(namespaces.levels)] AS name FROM namespaces
     WHERE namespaces.warehouse_id = (SELECT $1::uuid) AND namespaces.parent_id = (SELECT $2::uuid)
       AND namespaces.levels > (SELECT above.levels || $3::text FROM namespaces AS above WHERE above.id = $2::uuid)
     ORDER BY namespaces.levels
     LIMIT (SELECT $4::bigint)` + namesEnd
 
-// Roles of other warehouses can hold nothing here, so the warehouse is not asked for.
+// What counts is what the roles of this warehouse hold on things in it; all of that is read, for there is no way from a
+// namespace to the grants on what is in it that reads less of others'.
 const sqlListGranted = `
-WITH ` + actingRoles + `
-` + namesBegin + `
+WITH ` + activeRoles + `, acting AS (
+    SELECT DISTINCT catalog_roles.id
+    FROM active
+    JOIN catalog_role_members ON catalog_role_members.principal_role_id = active.id
+    JOIN catalog_roles ON catalog_roles.id = catalog_role_members.catalog_role_id
+    WHERE catalog_roles.warehouse_id = (SELECT namespaces.warehouse_id FROM namespaces WHERE namespaces.id = (SELECT @namespace::uuid))
+)
+` + namesBegin + `@epoch` + namesOf + `
     SELECT tables.name FROM tables
-    WHERE tables.namespace_id = @namespace AND (@kind::text = '' OR tables.kind = @kind::text) AND tables.name > @after
-      AND (tables.owner_id = @owner::uuid OR EXISTS (
+    WHERE tables.namespace_id = (SELECT @namespace::uuid)
+      AND ((SELECT @kind::text) = '' OR tables.kind = (SELECT @kind::text)) AND tables.name > (SELECT @after::text)
+      AND (tables.owner_id = (SELECT @owner::uuid) OR EXISTS (
           SELECT 1 FROM grants JOIN acting ON acting.id = grants.role_id
           WHERE grants.securable_id = tables.id AND grants.securable_kind = tables.kind
-            AND grants.privilege = ANY (@privileges::text[])))
+            AND grants.privilege = ANY ((SELECT @privileges::text[])::text[])))
     ORDER BY tables.name
-    LIMIT @limit::bigint` + namesEnd
+    LIMIT (SELECT @limit::bigint)` + namesEnd
 
-// namesQuery gives the statement for a piece of so many names behind one, and its arguments.
-func namesQuery(w catalog.NamesWanted, behind string, limit int) (statement string, args []any) {
+// namesQuery gives the statement for a piece of so many names behind one, and its arguments. epoch, unless 0, is the one
+// that they must be of.
+func namesQuery(w catalog.NamesWanted, behind string, limit int, epoch int64) (statement string, args []any) {
 	behind = after(behind)
 	switch {
 	case w.Kind == catalog.KindNamespace && w.In == uuid.Nil:
-		return sqlListTopNamespaces, []any{w.WarehouseID, behind, limit}
+		return sqlListTopNamespaces, []any{w.WarehouseID, behind, limit, epoch}
 	case w.Kind == catalog.KindNamespace:
-		return sqlListNamespaces, []any{w.WarehouseID, w.In, behind, limit}
+		return sqlListNamespaces, []any{w.WarehouseID, w.In, behind, limit, epoch}
 	case w.GrantedTo == nil:
-		return sqlListTables, []any{w.In, string(w.Kind), behind, limit}
+		return sqlListTables, []any{w.In, string(w.Kind), behind, limit, epoch}
 	}
 	caller := resolveArgs(catalog.Lookup{Principal: w.GrantedTo.Principal})
 	privileges := make([]string, len(w.GrantedTo.Privileges))
@@ -83,7 +95,7 @@ func namesQuery(w catalog.NamesWanted, behind string, limit int) (statement stri
 	}
 	return sqlListGranted, []any{pgx.NamedArgs{
 		"principal": caller["principal"], "all_roles": caller["all_roles"], "roles": caller["roles"], "brought_roles": caller["brought_roles"],
-		"namespace": w.In, "kind": string(w.Kind), "privileges": privileges, "owner": ownerArg(w.GrantedTo.Principal), "after": behind, "limit": limit,
+		"namespace": w.In, "kind": string(w.Kind), "privileges": privileges, "owner": ownerArg(w.GrantedTo.Principal), "after": behind, "limit": limit, "epoch": epoch,
 	}}
 }
 
@@ -101,9 +113,9 @@ type namePiece struct {
 	names []string
 }
 
-// readNames reads a piece.
-func readNames(ctx context.Context, q querier, w catalog.NamesWanted, behind string, limit int) (namePiece, error) {
-	statement, args := namesQuery(w, behind, limit)
+// readNames reads a piece: of an epoch, unless 0, or nothing but the epoch of that moment.
+func readNames(ctx context.Context, q querier, w catalog.NamesWanted, behind string, limit int, mustBe int64) (namePiece, error) {
+	statement, args := namesQuery(w, behind, limit, mustBe)
 	var epoch *int64
 	var joined *string
 	if err := q.QueryRow(ctx, statement, args...).Scan(&epoch, &joined); err != nil {
@@ -135,7 +147,7 @@ func (s *Store) list(ctx context.Context, l nameList) (same bool, err error) {
 	}
 	var first namePiece
 	err = s.read(ctx, func(q querier) error {
-		first, err = readNames(ctx, q, l.wanted, l.wanted.Page.After, limit)
+		first, err = readNames(ctx, q, l.wanted, l.wanted.Page.After, limit, l.epoch)
 		return err
 	})
 	if err != nil {
@@ -164,7 +176,7 @@ func (s *Store) listLong(ctx context.Context, l nameList) (same bool, err error)
 			if l.wanted.Page.Limit > 0 {
 				limit = min(limit, left)
 			}
-			piece, err := readNames(ctx, q, l.wanted, behind, limit)
+			piece, err := readNames(ctx, q, l.wanted, behind, limit, l.epoch)
 			if err != nil {
 				return err
 			}

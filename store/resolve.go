@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
+	"maps"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -14,19 +16,24 @@ import (
 	"catalogd/catalog"
 )
 
+// Arguments are subqueries in the statements that decide about access. So the database has one plan for all callers: it
+// took some milliseconds to make one for each, and that is more than the statement takes. For the same reason it is told
+// the way where its guesses would lead it astray: a subquery with a LIMIT, or with OFFSET 0, is looked up row by row by
+// its index, however many grants there are.
+
 // activeRoles are the principal roles that the caller has and that its token makes active: those that it was given here,
 // and the federated ones that an identity provider's token brings.
 const activeRoles = `active AS (
     SELECT principal_roles.id, principal_roles.name
     FROM principal_role_members
     JOIN principal_roles ON principal_roles.id = principal_role_members.principal_role_id
-    WHERE principal_role_members.principal_id = @principal::uuid
-      AND (@all_roles::boolean OR principal_roles.name = ANY (@roles::text[]))
+    WHERE principal_role_members.principal_id = (SELECT @principal::uuid)
+      AND ((SELECT @all_roles::boolean) OR principal_roles.name = ANY ((SELECT @roles::text[])::text[]))
     UNION
     SELECT principal_roles.id, principal_roles.name
     FROM principal_roles
-    WHERE principal_roles.federated AND principal_roles.name = ANY (@brought_roles::text[])
-      AND EXISTS (SELECT 1 FROM principals WHERE principals.id = @principal::uuid)
+    WHERE principal_roles.federated AND principal_roles.name = ANY ((SELECT @brought_roles::text[])::text[])
+      AND EXISTS (SELECT 1 FROM principals WHERE principals.id = (SELECT @principal::uuid))
 )`
 
 // actingRoles adds what the active ones bring with them: the roles of every warehouse, by their ids alone.
@@ -40,29 +47,41 @@ const actingRoles = activeRoles + `, acting AS (
 
 // One statement, so that what is there and what the caller may do belong to one moment. A name wins over an id that
 // reads the same. Levels are matched prefix by prefix. What is compared is the *_key where there is
-// one, which is in warehouses that fold names.
+// one, which is in warehouses that fold names. Grants are found by role and securable: neither what the caller holds
+// elsewhere nor what others hold here is read.
 const sqlResolve = `
 WITH w AS (
     SELECT id, name, location, properties, storage, folds_names, version, created_at, updated_at, owner_id
     FROM warehouses
-    WHERE name = @warehouse::text OR id = @warehouse_id::uuid
-    ORDER BY name = @warehouse::text DESC
+    WHERE name = (SELECT @warehouse::text) OR id = (SELECT @warehouse_id::uuid)
+    ORDER BY name = (SELECT @warehouse::text) DESC
     LIMIT 1
 ), n AS (
-    SELECT namespaces.id, namespaces.levels, namespaces.properties, namespaces.version, namespaces.owner_id, depth
+    SELECT level.id, level.levels, level.properties, level.version, level.owner_id, depth
     FROM w
-    CROSS JOIN generate_series(1, cardinality(@levels::text[])) AS depth
-    JOIN namespaces ON namespaces.warehouse_id = w.id
-     AND coalesce(namespaces.levels_key, namespaces.levels)
-         = (CASE WHEN w.folds_names THEN @levels_key::text[] ELSE @levels::text[] END)[1:depth]
+    CROSS JOIN generate_series(1, cardinality((SELECT @levels::text[]))) AS depth
+    CROSS JOIN LATERAL (
+        SELECT namespaces.id, namespaces.levels, namespaces.properties, namespaces.version, namespaces.owner_id
+        FROM namespaces
+        WHERE namespaces.warehouse_id = w.id
+          AND coalesce(namespaces.levels_key, namespaces.levels)
+              = (CASE WHEN w.folds_names THEN (SELECT @levels_key::text[]) ELSE (SELECT @levels::text[]) END)[1:depth]
+        LIMIT 1
+    ) AS level
 ), t AS (
-    SELECT tables.id, tables.namespace_id, tables.name, tables.kind, tables.table_uuid, tables.location,
-           tables.metadata_location, tables.format_version, tables.version, tables.owner_id
+    SELECT named.id, named.namespace_id, named.name, named.kind, named.table_uuid, named.location,
+           named.metadata_location, named.format_version, named.version, named.owner_id
     FROM w
     CROSS JOIN n
-    JOIN tables ON tables.namespace_id = n.id
-     AND coalesce(tables.name_key, tables.name) = CASE WHEN w.folds_names THEN @table_key::text ELSE @table::text END
-    WHERE n.depth = cardinality(@levels::text[])
+    CROSS JOIN LATERAL (
+        SELECT tables.id, tables.namespace_id, tables.name, tables.kind, tables.table_uuid, tables.location,
+               tables.metadata_location, tables.format_version, tables.version, tables.owner_id
+        FROM tables
+        WHERE tables.namespace_id = n.id
+          AND coalesce(tables.name_key, tables.name) = CASE WHEN w.folds_names THEN (SELECT @table_key::text) ELSE (SELECT @table::text) END
+        LIMIT 1
+    ) AS named
+    WHERE n.depth = cardinality((SELECT @levels::text[]))
 ), ` + activeRoles + `, acting AS (
     SELECT active.id, active.name FROM active
     UNION
@@ -77,21 +96,25 @@ WITH w AS (
     UNION ALL SELECT 'namespace', n.id FROM n
     UNION ALL SELECT t.kind, t.id FROM t
 )
-SELECT ` + callerState + `@principal::uuid) AS caller,
+SELECT ` + callerState + `(SELECT @principal::uuid)) AS caller,
        w.id, w.name, w.location, w.properties, w.storage, w.folds_names, w.version, w.created_at, w.updated_at, w.owner_id,
        (SELECT json_agg(json_build_object('ID', n.id, 'Levels', n.levels, 'Properties', n.properties, 'Version', n.version,
                                           'OwnerID', n.owner_id)
                         ORDER BY n.depth) FROM n) AS namespaces,
        t.id, t.namespace_id, t.name, t.kind, t.table_uuid, t.location, t.metadata_location, t.format_version, t.version, t.owner_id,
-       (SELECT json_agg(json_build_object('Privilege', grants.privilege, 'Kind', grants.securable_kind,
-                                          'SecurableID', grants.securable_id, 'Role', acting.name))
+       (SELECT json_agg(json_build_object('Privilege', held.privilege, 'Kind', securables.kind,
+                                          'SecurableID', securables.id, 'Role', acting.name))
         FROM acting
-        JOIN grants ON grants.role_id = acting.id
-        JOIN securables ON securables.id = grants.securable_id AND securables.kind = grants.securable_kind) AS grants,
+        CROSS JOIN securables
+        CROSS JOIN LATERAL (
+            SELECT grants.privilege FROM grants
+            WHERE grants.role_id = acting.id AND grants.securable_id = securables.id AND grants.securable_kind = securables.kind
+            OFFSET 0
+        ) AS held) AS grants,
        (SELECT access_epoch.value FROM access_epoch) AS epoch,
        (SELECT json_object_agg(acting.id, acting.name) FROM acting
-        WHERE EXISTS (SELECT 1 FROM acting AS a JOIN grants ON grants.role_id = a.id
-                      WHERE grants.securable_kind IN ('table', 'view'))) AS table_roles
+        WHERE (SELECT true FROM grants
+               WHERE grants.role_id = acting.id AND grants.securable_kind IN ('table', 'view') LIMIT 1)) AS table_roles
 FROM (SELECT 1) AS always
 LEFT JOIN w ON true
 LEFT JOIN t ON true`
@@ -163,9 +186,24 @@ func (s *Store) resolveWhole(ctx context.Context, l catalog.Lookup, key string) 
 		if err := json.Unmarshal(row.tableRoles, &read.tableRoles); err != nil {
 			return res, fmt.Errorf("decode roles: %w", err)
 		}
+		if read.tableRoleIDs = everyRole; len(read.tableRoles) <= lookupRolesMax {
+			read.tableRoleIDs = idArray(maps.Keys(read.tableRoles))
+		}
 	}
-	s.decisions.keep(key, read, 3*(len(row.caller)+len(row.properties)+len(row.storage)+len(row.namespaces)+len(row.grants)+len(row.tableRoles)))
+	s.decisions.keep(key, read, len(read.tableRoleIDs)+3*(len(row.caller)+len(row.properties)+len(row.storage)+len(row.namespaces)+len(row.grants)+len(row.tableRoles)))
 	return res, nil
+}
+
+// idArray spells ids as an array of SQL.
+func idArray(ids iter.Seq[uuid.UUID]) string {
+	text := []byte{'{'}
+	for id := range ids {
+		if len(text) > 1 {
+			text = append(text, ',')
+		}
+		text = append(text, id.String()...)
+	}
+	return string(append(text, '}'))
 }
 
 // orNil gives uuid.Nil for NULL.
@@ -241,14 +279,20 @@ func (r resolved) resolution(l catalog.Lookup) (catalog.Resolution, error) {
 	return res, nil
 }
 
+// rootGrants is what the active roles hold on the root.
+const rootGrants = `(
+        SELECT json_agg(json_build_object('Privilege', held.privilege, 'Kind', 'root', 'SecurableID', @root::uuid, 'Role', active.name))
+        FROM active
+        CROSS JOIN LATERAL (
+            SELECT grants.privilege FROM grants
+            WHERE grants.role_id = active.id AND grants.securable_id = @root::uuid AND grants.securable_kind = 'root'
+            OFFSET 0
+        ) AS held)`
+
 const sqlResolveRootGrants = `
 WITH ` + activeRoles + `
-SELECT ` + callerState + `@principal::uuid) AS caller,
-       (SELECT json_agg(json_build_object('Privilege', grants.privilege, 'Kind', grants.securable_kind,
-                                          'SecurableID', grants.securable_id, 'Role', active.name))
-        FROM active
-        JOIN grants ON grants.role_id = active.id
-        WHERE grants.securable_kind = 'root' AND grants.securable_id = @root::uuid) AS grants`
+SELECT ` + callerState + `(SELECT @principal::uuid)) AS caller,
+       ` + rootGrants + ` AS grants`
 
 // ResolveGrants gives the caller's grants on the root, and its state.
 func (s *Store) ResolveGrants(ctx context.Context, l catalog.Lookup) (grants []authz.Grant, state *auth.CallerState, err error) {

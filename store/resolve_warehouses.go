@@ -10,25 +10,26 @@ import (
 	"catalogd/catalog"
 )
 
-// Two rows of each kind at most, and one row without a warehouse where there is none.
+// Two rows of each kind at most, and one row without a warehouse where there is none. A role's grants are in its own
+// warehouse, so one of them is enough to know.
 const sqlResolveWarehouses = `
 WITH ` + actingRoles + `, named AS (
     (SELECT true AS granted, id, name, location, properties, storage, folds_names, version, created_at, updated_at
      FROM warehouses
-     WHERE EXISTS (SELECT 1 FROM grants JOIN acting ON acting.id = grants.role_id WHERE grants.warehouse_id = warehouses.id)
-        OR owner_id = @owner::uuid
-        OR EXISTS (SELECT 1 FROM namespaces WHERE namespaces.owner_id = @owner::uuid AND namespaces.warehouse_id = warehouses.id)
-        OR EXISTS (SELECT 1 FROM tables WHERE tables.owner_id = @owner::uuid AND tables.warehouse_id = warehouses.id)
+     WHERE EXISTS (SELECT 1 FROM acting
+                   JOIN catalog_roles ON catalog_roles.id = acting.id
+                   WHERE catalog_roles.warehouse_id = warehouses.id
+                     AND (SELECT true FROM grants WHERE grants.role_id = catalog_roles.id LIMIT 1))
+        OR owner_id = (SELECT @owner::uuid)
+        OR EXISTS (SELECT 1 FROM namespaces WHERE namespaces.owner_id = (SELECT @owner::uuid) AND namespaces.warehouse_id = warehouses.id)
+        OR EXISTS (SELECT 1 FROM tables WHERE tables.owner_id = (SELECT @owner::uuid) AND tables.warehouse_id = warehouses.id)
      ORDER BY name LIMIT 2)
     UNION ALL
     (SELECT false, id, name, location, properties, storage, folds_names, version, created_at, updated_at
      FROM warehouses ORDER BY name LIMIT 2)
 )
-SELECT ` + callerState + `@principal::uuid) AS caller,
-       (SELECT json_agg(json_build_object('Privilege', grants.privilege, 'Kind', grants.securable_kind,
-                                          'SecurableID', grants.securable_id, 'Role', active.name))
-        FROM active JOIN grants ON grants.role_id = active.id
-        WHERE grants.securable_kind = 'root' AND grants.securable_id = @root::uuid) AS root_grants,
+SELECT ` + callerState + `(SELECT @principal::uuid)) AS caller,
+       ` + rootGrants + ` AS root_grants,
        named.granted, named.id, named.name, named.location, named.properties, named.storage, named.folds_names,
        named.version, named.created_at, named.updated_at
 FROM (SELECT 1) AS always LEFT JOIN named ON true

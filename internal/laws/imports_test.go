@@ -53,7 +53,7 @@ var edges = map[string][]string{
 // testOnly are packages that exist for tests; nothing that runs in production may import them.
 var testOnly = []string{
 	"catalog/catalogtest", "openapi/openapitest", "vending/vendingtest", "internal/pgserver/pgtest", "internal/s3test", "internal/oidctest", "internal/sim", "internal/laws",
-	"maintenance/layout/sensors", "maintenance/layout/measure", "e2e", "bench",
+	"maintenance/layout/sensors", "maintenance/layout/measure", "e2e", "bench", "store/crowd",
 }
 
 func isTestOnly(folder string) bool {
