@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
@@ -29,9 +27,9 @@ func measureAccess() ([]figure, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	open := filepath.Join(dir, "catalogd-open")
-	if out, err := exec.Command("go", "build", "-tags", openTag, "-o", open, "./cmd/catalogd").CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build without checks: %w\n%s", err, out)
+	open, err := buildOpen(dir)
+	if err != nil {
+		return nil, err
 	}
 	s, err := startServer(dir)
 	if s != nil {

@@ -39,8 +39,9 @@ func request(method, path string, header map[string]string, body []byte) []byte 
 type measured struct {
 	requests  int
 	perSecond float64
-	p99       float64 // milliseconds
-	bytes     int     // of one answer's body, the last one's
+	median    float64 // milliseconds
+	p99       float64
+	bytes     int // of one answer's body, the last one's
 }
 
 // fire lets so many connections send shots for a time. next gives the shot of a connection's turn. What is wrong with
@@ -67,7 +68,8 @@ func fire(address string, connections int, d time.Duration, next func(connection
 	slices.Sort(every)
 	return measured{
 		requests: len(every), perSecond: float64(len(every)) / seconds, bytes: size[0],
-		p99: float64(every[len(every)*99/100].Microseconds()) / 1000,
+		median: float64(every[len(every)/2].Microseconds()) / 1000,
+		p99:    float64(every[len(every)*99/100].Microseconds()) / 1000,
 	}, nil
 }
 

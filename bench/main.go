@@ -27,6 +27,7 @@ var suites = []struct {
 	{"commit", measureCommit},
 	{"rest", measureREST},
 	{"access", measureAccess},
+	{"grants", measureGrants},
 	{"cluster", measureCluster},
 	{"start", measureStart},
 }

@@ -6,12 +6,10 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -127,19 +125,10 @@ func (s *server) close() {
 // prepare signs in and makes two warehouses of two namespaces each.
 func (s *server) prepare() error {
 	id, secret, _ := strings.Cut(rootCredential, ":")
-	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {id}, "client_secret": {secret}, "scope": {"PRINCIPAL_ROLE:ALL"}}
-	answer, err := http.PostForm("http://"+s.address+"/api/catalog/v1/oauth/tokens", form)
-	if err != nil {
+	var err error
+	if s.token, err = s.signIn(id, secret); err != nil {
 		return err
 	}
-	defer answer.Body.Close()
-	var token struct {
-		AccessToken string `json:"access_token"`
-	}
-	if err := json.NewDecoder(answer.Body).Decode(&token); err != nil || token.AccessToken == "" {
-		return fmt.Errorf("no token: %s, %w", answer.Status, err)
-	}
-	s.token = token.AccessToken
 	folder := filepath.Join(s.dir, "disk")
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
