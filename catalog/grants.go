@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"catalogd/authz"
 	"catalogd/internal/fault"
@@ -140,6 +141,25 @@ func (s *Service) ListGrantsOn(ctx context.Context, c Caller, on SecurableName, 
 	return grants, nil
 }
 
+// grantableOn names what a privilege can be granted on, for who tried it elsewhere.
+func grantableOn(p authz.Privilege) string {
+	var kinds []string
+	for _, kind := range []authz.SecurableKind{authz.Root, authz.Catalog, authz.Namespace, authz.Table, authz.View} {
+		if !authz.Grantable(p, kind) {
+			continue
+		}
+		text := "a " + string(kind)
+		if kind == authz.Root {
+			text = "the service (root)"
+		}
+		kinds = append(kinds, text)
+	}
+	if len(kinds) == 0 {
+		return "nothing: it comes with a role"
+	}
+	return strings.Join(kinds, ", ")
+}
+
 func (t GrantTarget) validate() error {
 	if _, ok := grantsRight[t.Kind]; !ok {
 		return fault.New(fault.BadRequest, "grants of type %q are not served; catalog, namespace, table and view are", t.Kind)
@@ -148,7 +168,7 @@ func (t GrantTarget) validate() error {
 		return err
 	}
 	if !authz.Grantable(t.Privilege, t.Kind) {
-		return fault.New(fault.BadRequest, "privilege %s cannot be granted on a %s", t.Privilege, t.Kind)
+		return fault.New(fault.BadRequest, "privilege %s cannot be granted on a %s; it can be on %s", t.Privilege, t.Kind, grantableOn(t.Privilege))
 	}
 	if t.Kind != authz.Catalog && len(t.Namespace) == 0 {
 		return fault.New(fault.BadRequest, "the grant's namespace is missing")

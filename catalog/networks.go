@@ -86,7 +86,7 @@ func (s *Service) SetNetworkPolicy(ctx context.Context, c Caller, principal stri
 	own := id == uuid.Nil || id == c.Principal.ID
 	if own && !d.LockOut && !p.Admits(c.Principal.Address) {
 		return p, fault.New(fault.IllegalArgument, "this policy would keep you out: your request comes from %s; allow that address, "+
-			"or say lockOut: true if it is meant", nameOr(c.Client, "an address that is not known"))
+			"or say lockOut (--lock-out) if it is meant", nameOr(c.Client, "an address that is not known"))
 	}
 	f := s.fact(c, n.operation, n.subject, uuid.Nil, id)
 	f.Details = map[string]any{"allowed": len(p.Allowed), "blocked": len(p.Blocked)}

@@ -53,7 +53,7 @@ func (s *Service) serviceGrant(ctx context.Context, c Caller, g ServiceGrant, n 
 	}
 	switch {
 	case !authz.Grantable(g.Privilege, authz.Root):
-		return RoleRecord{}, RoleGrant{}, fault.New(fault.BadRequest, "privilege %s cannot be granted on the service", g.Privilege)
+		return RoleRecord{}, RoleGrant{}, fault.New(fault.BadRequest, "privilege %s cannot be granted on the service; it can be on %s", g.Privilege, grantableOn(g.Privilege))
 	case g.Privilege == authz.ServiceManageAccess:
 		return RoleRecord{}, RoleGrant{}, fault.New(fault.BadRequest, "%s is what the role %s holds: assign that role", g.Privilege, ServiceAdminRole)
 	}

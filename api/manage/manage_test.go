@@ -247,7 +247,7 @@ func TestManage_RefusesWhatCannotBeMeant(t *testing.T) {
 		{put, "/catalogs/lake/catalog-roles/r/grants", `{"grant":{"type":"namespace","namespace":["none"],"privilege":"TABLE_LIST"}}`, 404, "none"},
 		{put, "/catalogs/lake/catalog-roles/r/grants", `{"grant":{"type":"table","namespace":["a"],"privilege":"TABLE_LIST"}}`, 400, "tableName"},
 		{put, "/catalogs/lake/catalog-roles/r/grants", `{"grant":{"type":"table","namespace":["a"],"tableName":"none","privilege":"TABLE_LIST"}}`, 404, "none"},
-		{put, "/catalogs/lake/catalog-roles/r/grants", `{"grant":{"type":"table","namespace":["a"],"tableName":"t","privilege":"NAMESPACE_LIST"}}`, 400, "cannot be granted"},
+		{put, "/catalogs/lake/catalog-roles/r/grants", `{"grant":{"type":"table","namespace":["a"],"tableName":"t","privilege":"NAMESPACE_LIST"}}`, 400, "cannot be granted on a table; it can be on a catalog, a namespace"},
 		{put, "/catalogs/lake/catalog-roles/r/grants", `{"grant":{"type":"view","namespace":["a"],"viewName":"v","privilege":"VIEW_LIST"}}`, 404, "a.v"},
 		{put, "/catalogs/lake/catalog-roles/none/grants", `{"grant":{"type":"catalog","privilege":"TABLE_LIST"}}`, 404, "none"},
 	}

@@ -83,6 +83,7 @@ func TestPersonal_LivesAndDies(t *testing.T) {
 	}
 	ann.want(200, get, "/whoami", "")
 	ann.want(404, get, "/principals/ann/tokens/"+id, "")
+	ann.want(400, post, "/principals/ann/tokens", `{"name":"short","expiresInDays":0}`)
 	ann.want(404, del, "/principals/ann/tokens/nonsense", "")
 }
 
@@ -105,6 +106,7 @@ func TestPersonal_DoesNotWidenItself(t *testing.T) {
 		{wide, post, "/tokens", `{"name":"a","networks":["127.1.0.0/16"],"expiresInDays":9}`, 403},
 		{obtained, post, "/tokens", `{"name":"a","networks":["127.1.0.0/16"],"expiresInDays":1}`, 403},
 		{narrow, post, "/tokens", `{"name":"b","networks":["127.0.0.1"],"roles":["analysts"]}`, 403},
+		{narrow, post, "/tokens/" + narrowID + "/rotate", `{"expiresInDays":0}`, 400},
 		{narrow, post, "/tokens/" + wideID + "/rotate", "", 403},
 		{wide, post, "/tokens/" + narrowID + "/rotate", `{"expiresInDays":4}`, 403},
 		{narrow, post, "/tokens/" + narrowID + "/rotate", `{"expiresInDays":6}`, 403},

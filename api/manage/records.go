@@ -193,6 +193,9 @@ func auditQuery(query url.Values) (q catalog.AuditQuery, err error) {
 	if q.Until, err = moment(query, "until"); err != nil {
 		return q, err
 	}
+	if !q.Until.IsZero() && !q.Since.Before(q.Until) {
+		return q, fault.New(fault.BadRequest, "since is not before until: nothing lies between them")
+	}
 	switch query.Get("order") {
 	case "", "newest":
 	case "oldest":

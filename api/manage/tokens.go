@@ -7,6 +7,7 @@ import (
 	"catalogd/api"
 	"catalogd/auth"
 	"catalogd/catalog"
+	"catalogd/internal/fault"
 )
 
 const (
@@ -111,18 +112,33 @@ func (h *handlers) createToken(w http.ResponseWriter, r *http.Request) error {
 		Name     string   `json:"name"`
 		Roles    []string `json:"roles"`
 		Networks []string `json:"networks"`
-		Days     int      `json:"expiresInDays"`
+		Days     *int     `json:"expiresInDays"`
 	}
 	if err := api.DecodeJSON(r, &body); err != nil {
 		return err
 	}
+	days, err := daysOf(body.Days)
+	if err != nil {
+		return err
+	}
 	t, text, err := h.service.CreatePersonalToken(r.Context(), api.CallerOf(r), name, catalog.PersonalTokenDraft{
-		Name: body.Name, Roles: body.Roles, Networks: body.Networks, Days: body.Days,
+		Name: body.Name, Roles: body.Roles, Networks: body.Networks, Days: days,
 	})
 	if err != nil {
 		return err
 	}
 	return answerTokenText(w, r, http.StatusCreated, t, text)
+}
+
+// daysOf gives what a body says of a token's life: 0 when it says nothing. A life that is said is a day at least.
+func daysOf(days *int) (int, error) {
+	switch {
+	case days == nil:
+		return 0, nil
+	case *days == 0:
+		return 0, fault.New(fault.BadRequest, "expiresInDays is 0; it must be 1 to %d", catalog.PersonalTokenDaysMax)
+	}
+	return *days, nil
 }
 
 // rotateToken takes a body or none.
@@ -132,16 +148,20 @@ func (h *handlers) rotateToken(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var body struct {
-		OverlapHours int `json:"overlapHours"`
-		Days         int `json:"expiresInDays"`
+		OverlapHours int  `json:"overlapHours"`
+		Days         *int `json:"expiresInDays"`
 	}
 	if r.ContentLength != 0 {
 		if err := api.DecodeJSON(r, &body); err != nil {
 			return err
 		}
 	}
+	days, err := daysOf(body.Days)
+	if err != nil {
+		return err
+	}
 	t, text, err := h.service.RotatePersonalToken(r.Context(), api.CallerOf(r), name, catalog.PersonalTokenChange{
-		OverlapHours: body.OverlapHours, Days: body.Days,
+		OverlapHours: body.OverlapHours, Days: days,
 	})
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -131,7 +132,7 @@ func (c *call) connect(ctx context.Context, k *connection) (*admin, error) {
 			"export $(cat catalogd-data/client.env)")
 	}
 	if u, err := url.Parse(base); err != nil || u.Host == "" {
-		return nil, wrongUsage("%q is not the URL of a server", base)
+		return nil, wrongUsage("%q is not the URL of a server: it begins with http:// or https://", base)
 	}
 	if !strings.HasSuffix(base, managementPath) {
 		base += managementPath
@@ -289,7 +290,7 @@ func (a *admin) send(req *http.Request, answer any) error {
 	if err != nil {
 		var wrapped *url.Error
 		if errors.As(err, &wrapped) && req.Context().Err() == nil {
-			return fmt.Errorf("no answer from %s://%s: %w; does the server run there?", req.URL.Scheme, req.URL.Host, wrapped.Err)
+			return fmt.Errorf("no answer from %s://%s: %w; %s", req.URL.Scheme, req.URL.Host, wrapped.Err, unansweredRemedy(req.URL, wrapped.Err))
 		}
 		return err
 	}
@@ -308,6 +309,15 @@ func (a *admin) send(req *http.Request, answer any) error {
 		return fmt.Errorf("the answer of %s is not what a catalogd sends: %w", req.URL.Host, err)
 	}
 	return nil
+}
+
+// unansweredRemedy says what to look at when a server gave no answer.
+func unansweredRemedy(at *url.URL, err error) string {
+	var record tls.RecordHeaderError
+	if at.Scheme == "https" && (errors.As(err, &record) || errors.Is(err, http.ErrSchemeMismatch)) {
+		return "the server there speaks plain http: is http:// meant?"
+	}
+	return "does the server run there?"
 }
 
 // refusalOf reads Iceberg's error shape and OAuth's.
@@ -333,7 +343,11 @@ func refusalOf(status int, body []byte) error {
 	if len(short) > 200 {
 		short = short[:200] + "…"
 	}
-	return &refusal{Status: status, Message: firstOf(short, http.StatusText(status))}
+	short = firstOf(short, http.StatusText(status))
+	if status == http.StatusNotFound { // ours are in one of the shapes
+		short += "; is it a catalogd? Its API is where `listen` says, not where `ops.listen` does"
+	}
+	return &refusal{Status: status, Message: short}
 }
 
 func firstOf(texts ...string) string {

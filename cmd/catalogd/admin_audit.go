@@ -114,5 +114,8 @@ func auditList(ctx context.Context, c *call) error {
 			Rows []json.RawMessage `json:"rows"`
 		}{rows})
 	}
+	if len(rows) == 0 {
+		fmt.Fprintln(c.Err, "no row of the audit that you may see is so; names are compared as they are, and rows stay for retention.audit")
+	}
 	return c.printRecords(auditFeed, rows)
 }

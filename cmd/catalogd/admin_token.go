@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 )
 
@@ -151,24 +152,37 @@ func orAll(names []string) string {
 
 func tokenCreate(ctx context.Context, c *call) error {
 	var roles, networks stringList
-	var days *int
+	body := map[string]any{}
 	return c.newToken(ctx, func(s *session, of []string) ([]string, any, error) {
-		return below(of, "tokens"), map[string]any{"name": s.args[0], "roles": roles, "networks": networks, "expiresInDays": *days}, nil
+		body["name"], body["roles"], body["networks"] = s.args[0], roles, networks
+		return below(of, "tokens"), body, nil
 	}, func(_ *connection, fs *flag.FlagSet) {
-		fs.Var(&roles, "role", "`principal role` that it is narrowed to; may be given several times (default: all)")
+		fs.Var(&roles, "role", "`role` of the principal that it is narrowed to; may be given several times (default: all)")
 		fs.Var(&networks, "network", "`CIDR` that it may be used from; may be given several times (default: all)")
-		days = fs.Int("days", 0, "`days` to its end (default: 30; at most 365)")
+		numberInBody(fs, body, "expiresInDays", "days", "`days` to its end (default: 30; 1 to 365)")
 	})
 }
 
 func tokenRotate(ctx context.Context, c *call) error {
-	var hours, days *int
+	body := map[string]any{}
 	return c.newToken(ctx, func(s *session, of []string) ([]string, any, error) {
 		t, err := s.findToken(ctx, of, s.args[0])
-		return below(of, "tokens", t.ID, "rotate"), map[string]int{"overlapHours": *hours, "expiresInDays": *days}, err
+		return below(of, "tokens", t.ID, "rotate"), body, err
 	}, func(_ *connection, fs *flag.FlagSet) {
-		hours = fs.Int("overlap-hours", 0, "`hours` for which the old text stays good (default: it ends at once; at most 168)")
-		days = fs.Int("days", 0, "`days` to a new end (default: the end stays)")
+		numberInBody(fs, body, "overlapHours", "overlap-hours", "`hours` for which the old text stays good (default: it ends at once; at most 168)")
+		numberInBody(fs, body, "expiresInDays", "days", "`days` to a new end (default: the end stays; 1 to 365)")
+	})
+}
+
+// numberInBody adds a flag whose number stands in a request's body under a name when it is given, and not else.
+func numberInBody(fs *flag.FlagSet, body map[string]any, name, flagName, help string) {
+	fs.Func(flagName, help, func(value string) error {
+		n, err := strconv.Atoi(value)
+		if err != nil {
+			return errors.New("not a whole number")
+		}
+		body[name] = n
+		return nil
 	})
 }
 

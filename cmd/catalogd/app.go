@@ -34,7 +34,7 @@ import (
 const (
 	databasePatience   = 30 * time.Second
 	databaseRetryDelay = 500 * time.Millisecond
-	databaseRemedy     = "is Postgres running there, and may this user connect to this database? `catalogd doctor` checks it"
+	databaseRemedy     = "is Postgres running there, are user and password right, and may that user connect to this database? `catalogd doctor` checks it"
 )
 
 // app is everything that a server or a worker is made of, wired. It holds no listener: serve and dev add those.

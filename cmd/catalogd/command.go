@@ -85,6 +85,10 @@ func dispatch(ctx context.Context, c *call, table []*command) error {
 		return wrongUsage("a command is missing")
 	}
 	first := c.Args[0]
+	if first == "help" && len(c.Args) > 1 { // help for what is named behind it
+		c.Args = append(slices.Clone(c.Args[1:]), "--help")
+		first = c.Args[0]
+	}
 	if first == "--help" || first == "-h" || first == "-help" || first == "help" {
 		printTable(c.Out, c.Name, table)
 		return errHelpShown
@@ -113,7 +117,7 @@ func dispatch(ctx context.Context, c *call, table []*command) error {
 func printTable(w io.Writer, name string, table []*command) {
 	fmt.Fprintf(w, "usage: %s COMMAND [--help] …\n\n", name)
 	for _, k := range table {
-		fmt.Fprintf(w, "  %-12s %s\n", k.name, k.summary)
+		fmt.Fprintf(w, "  %-15s %s\n", k.name, k.summary)
 	}
 }
 
@@ -136,7 +140,7 @@ func (c *call) parse(fs *flag.FlagSet, argumentsMin, argumentsMax int) ([]string
 			c.printHelp(fs)
 			return nil, errHelpShown
 		} else if err != nil {
-			return nil, wrongUsage("%s", strings.Replace(err.Error(), ": -", ": --", 1))
+			return nil, wrongUsage("%s", flagProblem(fs, err))
 		}
 		if fs.NArg() == 0 {
 			break
@@ -153,6 +157,28 @@ func (c *call) parse(fs *flag.FlagSet, argumentsMin, argumentsMax int) ([]string
 	return positional, nil
 }
 
+// flagProblem says what is wrong with a flag, spelled as help spells flags, and which one was probably meant.
+func flagProblem(fs *flag.FlagSet, err error) string {
+	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+	if !unknown {
+		return strings.Replace(err.Error(), ": -", ": --", 1)
+	}
+	var names []string
+	fs.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+	if near := spelling.Nearest(name, names); near != "" {
+		return fmt.Sprintf("there is no flag %s; did you mean %s?", dashed(name), dashed(near))
+	}
+	return "there is no flag " + dashed(name)
+}
+
+// dashed spells a flag's name.
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
 func (c *call) printHelp(fs *flag.FlagSet) {
 	fmt.Fprintf(c.Out, "%s: %s\n\nusage: %s", c.Name, c.command.summary, c.Name)
 	if hasFlags(fs) {
@@ -167,11 +193,7 @@ func (c *call) printHelp(fs *flag.FlagSet) {
 	}
 	fs.VisitAll(func(f *flag.Flag) {
 		kind, help := flag.UnquoteUsage(f)
-		dashes := "--"
-		if len(f.Name) == 1 {
-			dashes = "-"
-		}
-		line := strings.TrimRight("  "+dashes+f.Name+" "+strings.ToUpper(kind), " ")
+		line := strings.TrimRight("  "+dashed(f.Name)+" "+strings.ToUpper(kind), " ")
 		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" {
 			help += " (default " + f.DefValue + ")"
 		}

@@ -22,6 +22,8 @@ const (
 	devWarehouseName = "warehouse"
 )
 
+const devFolderRemedy = "this user must be able to write there; choose another folder by --data"
+
 // devFolder is the data folder, locked for this process.
 type devFolder struct {
 	path string // absolute, links resolved: it becomes part of locations
@@ -37,14 +39,14 @@ func openDevFolder(path string) (*devFolder, error) {
 	}
 	// Postgres runs as another user when root starts us and has to pass through; what is secret has its own mode.
 	if err := os.MkdirAll(absolute, 0o755); err != nil {
-		return nil, fmt.Errorf("make the data folder: %w", err)
+		return nil, fmt.Errorf("make the data folder: %w; %s", err, devFolderRemedy)
 	}
 	if absolute, err = filepath.EvalSymlinks(absolute); err != nil {
 		return nil, fmt.Errorf("data folder %s: %w", path, err)
 	}
 	lock, err := os.OpenFile(filepath.Join(absolute, devLockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open the lock of the data folder: %w", err)
+		return nil, fmt.Errorf("open the lock of the data folder: %w; %s", err, devFolderRemedy)
 	}
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		defer lock.Close()
