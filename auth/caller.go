@@ -19,6 +19,8 @@ const (
 	RevokedTokensMax = 100
 	// PersonalTokensMax bounds the personal access tokens of one principal.
 	PersonalTokensMax = 100
+	// IdentitiesMax bounds the identity providers' subjects that are one principal.
+	IdentitiesMax = 20
 	// NetworksMax bounds each list of networks.
 	NetworksMax = 64
 )

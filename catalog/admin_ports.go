@@ -203,6 +203,7 @@ type AdminStore interface {
 	AccessStore
 	SigningKeyStore
 	ClientKeyStore
+	IdentityLinkStore
 	TokenStore
 	NetworkStore
 	OwnerStore

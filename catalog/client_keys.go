@@ -87,11 +87,16 @@ func (s *Service) keyHolder(ctx context.Context, c Caller, n need) (PrincipalRec
 	if p.ID != c.Principal.ID {
 		return p, s.mayBecome(ctx, c, p, n)
 	}
+	return p, s.requireOwnCredential(ctx, c, n, "its keys")
+}
+
+// requireOwnCredential refuses a caller who would change what he himself signs in with by a token that may be narrower or shorter.
+func (s *Service) requireOwnCredential(ctx context.Context, c Caller, n need, what string) error {
 	const reason = "the token is narrowed, or neither the principal's secret nor a key of it obtained it"
 	if c.Principal.Roles.All && c.Principal.OwnCredential() {
-		return p, s.signedIn(ctx, c, n)
+		return s.signedIn(ctx, c, n)
 	}
 	_ = s.refuseBecause(ctx, c, n, authz.Securable{}, reason)
-	return PrincipalRecord{}, fault.New(fault.Forbidden, "Principal %q may not change its keys with this token: %s; sign in with the client id and "+
-		"the secret, with scope PRINCIPAL_ROLE:ALL", p.Name, reason)
+	return fault.New(fault.Forbidden, "Principal %q may not change %s with this token: %s; sign in with the client id and "+
+		"the secret, with scope PRINCIPAL_ROLE:ALL", c.Principal.Name, what, reason)
 }

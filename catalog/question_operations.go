@@ -104,6 +104,9 @@ var operationNeeds = map[string][]operationTarget{
 	"rotate-personal-token": on(authz.Root, authz.PrincipalResetCredentials),
 	"revoke-personal-token": on(authz.Root, authz.PrincipalResetCredentials),
 	"revoke-tokens":         on(authz.Root, authz.PrincipalResetCredentials),
+	"list-identities":       on(authz.Root, authz.PrincipalReadProperties),
+	"link-identity":         on(authz.Root, authz.PrincipalResetCredentials),
+	"unlink-identity":       on(authz.Root, authz.PrincipalResetCredentials),
 	"load-network-policy":   on(authz.Root, authz.PrincipalReadProperties),
 	"set-network-policy":    on(authz.Root, authz.ServiceManageAccess),
 
@@ -112,6 +115,7 @@ var operationNeeds = map[string][]operationTarget{
 
 	"list-roles-of-principal":   on(authz.Root, authz.PrincipalListGrants),
 	"assign-principal-role":     on(authz.Root, authz.PrincipalRoleManageGrants),
+	"list-grants-on-service":    on(authz.Root, authz.PrincipalRoleListGrants),
 	"grant-on-service":          on(authz.Root, authz.ServiceManageAccess),
 	"revoke-on-service":         on(authz.Root, authz.ServiceManageAccess),
 	"revoke-principal-role":     on(authz.Root, authz.PrincipalRoleManageGrants, authz.PrincipalManageGrantsForGrantee),

@@ -47,6 +47,28 @@ func (s *Service) RevokeOnService(ctx context.Context, c Caller, g ServiceGrant)
 	return nil
 }
 
+// GrantsOnService gives the privileges on the service that a principal role itself holds, by name.
+func (s *Service) GrantsOnService(ctx context.Context, c Caller, name string) ([]authz.Privilege, error) {
+	if err := s.requireOnRoot(ctx, c, need{"list-grants-on-service", name, authz.PrincipalRoleListGrants}); err != nil {
+		return nil, err
+	}
+	role, err := s.roleNamed(ctx, uuid.Nil, name)
+	if err != nil {
+		return nil, err
+	}
+	grants, err := s.Admin.ListGrants(ctx, role, GrantKey{}, 0)
+	if err != nil {
+		return nil, fmt.Errorf("list the grants of %s on the service: %w", name, err)
+	}
+	var held []authz.Privilege
+	for _, g := range grants {
+		if g.Kind == authz.Root {
+			held = append(held, g.Privilege)
+		}
+	}
+	return held, nil
+}
+
 func (s *Service) serviceGrant(ctx context.Context, c Caller, g ServiceGrant, n need) (RoleRecord, RoleGrant, error) {
 	if err := s.requireOnRoot(ctx, c, n); err != nil {
 		return RoleRecord{}, RoleGrant{}, err

@@ -31,7 +31,8 @@ const callerState = `(
                      FROM principal_keys WHERE principal_keys.principal_id = who.id),
             'Network', (SELECT json_build_object('Allowed', network_policies.allowed, 'Blocked', network_policies.blocked)
                         FROM network_policies WHERE network_policies.principal_id = who.id),
-            'Identities', (SELECT json_agg(json_build_object('Issuer', federated_identities.issuer, 'Subject', federated_identities.subject))
+            'Identities', (SELECT json_agg(json_build_object('Issuer', federated_identities.issuer, 'Subject', federated_identities.subject)
+                                            ORDER BY federated_identities.issuer, federated_identities.subject)
                            FROM federated_identities WHERE federated_identities.principal_id = who.id),
             'ServerNetwork', (SELECT json_build_object('Allowed', network_policies.allowed, 'Blocked', network_policies.blocked)
                               FROM network_policies WHERE network_policies.principal_id IS NULL))

@@ -69,15 +69,19 @@ func (h *handlers) whoAmI(w http.ResponseWriter, r *http.Request) error {
 		AllRoles  bool       `json:"allRoles"`
 	}
 	answer := struct {
-		Name   string    `json:"name"`
-		ID     uuid.UUID `json:"id"`
-		Active []string  `json:"activeRoles"`
-		Held   []string  `json:"heldRoles"`
-		Token  token     `json:"token"`
-		Client string    `json:"clientAddress"`
+		Name    string    `json:"name"`
+		ID      uuid.UUID `json:"id"`
+		Active  []string  `json:"activeRoles"`
+		Held    []string  `json:"heldRoles"`
+		Token   token     `json:"token"`
+		Client  string    `json:"clientAddress"`
+		Issuer  string    `json:"issuer,omitempty"`
+		Subject string    `json:"subject,omitempty"`
+		Actor   string    `json:"actor,omitempty"`
 	}{
 		Name: self.Principal.Name, ID: self.Principal.ID, Active: api.List(self.Active), Held: api.List(self.Held),
 		Token: token{ID: self.Principal.TokenID, AllRoles: self.Principal.Roles.All}, Client: self.Client,
+		Issuer: self.Principal.Issuer, Subject: self.Principal.Subject, Actor: self.Principal.ActorName(),
 	}
 	if at := self.Principal.ExpiresAt; !at.IsZero() {
 		at = at.UTC()

@@ -22,7 +22,7 @@ func TestField_C153_DenyAll(t *testing.T) {
 		"create-warehouse": fileCatalog("new", "file:///new"), "create-principal": `{"principal":{"name":"x"}}`,
 		"create-principal-role": `{"principalRole":{"name":"x"}}`, "create-catalog-role": `{"catalogRole":{"name":"x"}}`,
 		"assign-principal-role": `{"principalRole":{"name":"service_admin"}}`, "assign-catalog-role": `{"catalogRole":{"name":"catalog_admin"}}`,
-		"create-personal-token": `{"name":"x"}`, "add-principal-key": `{"key":{}}`,
+		"create-personal-token": `{"name":"x"}`, "add-principal-key": `{"key":{}}`, "link-identity": `{"issuer":"https://idp","subject":"x"}`,
 		"add-grant":     `{"grant":{"type":"table","namespace":["a"],"tableName":"t","privilege":"TABLE_READ_DATA"}}`,
 		"change-grants": `{"changes":[{"action":"revoke","catalogRole":"reader","grant":{"type":"table","namespace":["a"],"tableName":"t","privilege":"TABLE_READ_DATA"}}]}`,
 		"revoke-grant":  `{"grant":{"type":"table","namespace":["a"],"tableName":"none","privilege":"TABLE_READ_DATA"}}`,

@@ -56,6 +56,7 @@ func Endpoints(c Config) []api.Endpoint {
 	rows = append(rows, h.accessRows()...)
 	rows = append(rows, h.metricsRows()...)
 	rows = append(rows, h.keyRows()...)
+	rows = append(rows, h.identityRows()...)
 	rows = append(rows, h.policyRows()...)
 	rows = append(rows, h.recordRows()...)
 	rows = append(rows, h.webhookRows()...)

@@ -139,7 +139,7 @@ func TestFederation_AnEngineActsForItsUsers(t *testing.T) {
 	}
 	for _, user := range []string{unsigned, "ann"} {
 		ann := o.tokenOf(ask(user))
-		if r := ann.want(200, get, "/whoami", ""); r.at(t, "name") != "ann" || ann.active() != `["writers"]` {
+		if r := ann.want(200, get, "/whoami", ""); r.at(t, "name") != "ann" || r.at(t, "actor") != "trino" || ann.active() != `["writers"]` {
 			t.Errorf("the user is %s", r.body)
 		}
 		if r := ann.call(post, "/principals/ann/tokens", `{"name":"kept"}`); r.status != 403 {

@@ -35,7 +35,7 @@ var operationBodies = map[string]string{
 	"create-warehouse": fileCatalog("X-new", "file:///lakes/X-new"), "create-principal": `{"principal":{"name":"X-new"}}`,
 	"create-principal-role": `{"principalRole":{"name":"X-new"}}`, "create-catalog-role": `{"catalogRole":{"name":"X-new"}}`,
 	"assign-principal-role": `{"principalRole":{"name":"X-spare"}}`, "assign-catalog-role": `{"catalogRole":{"name":"X-spare"}}`,
-	"create-personal-token": `{"name":"X-new"}`, "add-principal-key": `{"key":` + quote(otherKey) + `}`,
+	"create-personal-token": `{"name":"X-new"}`, "link-identity": `{"issuer":"https://idp","subject":"X-new"}`, "add-principal-key": `{"key":` + quote(otherKey) + `}`,
 	"add-grant":     `{"grant":{"type":"table","namespace":["NS"],"tableName":"t","privilege":"TABLE_LIST"}}`,
 	"revoke-grant":  `{"grant":{"type":"table","namespace":["NS"],"tableName":"t","privilege":"TABLE_LIST"}}`,
 	"change-grants": `{"changes":[{"action":"add","catalogRole":"X-rights","grant":{"type":"table","namespace":["NS"],"tableName":"t","privilege":"TABLE_LIST"}}]}`,
@@ -118,6 +118,10 @@ func (s *trial) compose() {
 	if strings.Contains(s.e.Pattern, "{key}") {
 		kid, _ := s.root.want(201, post, "/principals/"+s.x+"/keys", `{"key":`+quote(someKey)+`}`).at(s.t, "kid").(string)
 		s.target = strings.Replace(s.target, "{key}", kid, 1)
+	}
+	if s.e.Operation == "unlink-identity" {
+		s.root.want(201, post, "/principals/"+s.x+"/identities", `{"issuer":"https://idp","subject":"a/b"}`)
+		s.target += "?issuer=https://idp&subject=a/b"
 	}
 	if s.e.Operation == "who-can" {
 		s.target += "?privilege=TABLE_LIST&catalog=lake&namespace=" + s.x + "&table=t"

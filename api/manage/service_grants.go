@@ -10,8 +10,10 @@ import (
 )
 
 func (h *handlers) serviceGrantRows() []api.Endpoint {
-	route := roleRoute + "/service-privileges/{privilege}"
+	const list = roleRoute + "/service-privileges"
+	const route = list + "/{privilege}"
 	return []api.Endpoint{
+		row(http.MethodGet, list, "list-grants-on-service", h.grantsOnService),
 		row(http.MethodPut, route, "grant-on-service", changeOnService(h.service.GrantOnService)),
 		row(http.MethodDelete, route, "revoke-on-service", changeOnService(h.service.RevokeOnService)),
 	}
@@ -28,4 +30,18 @@ func changeOnService(change func(context.Context, catalog.Caller, catalog.Servic
 		}
 		return api.NoContent(w)
 	}
+}
+
+func (h *handlers) grantsOnService(w http.ResponseWriter, r *http.Request) error {
+	role, err := param(r, "role")
+	if err != nil {
+		return err
+	}
+	held, err := h.service.GrantsOnService(r.Context(), api.CallerOf(r), role)
+	if err != nil {
+		return err
+	}
+	return api.JSON(w, r, http.StatusOK, struct {
+		Privileges []authz.Privilege `json:"privileges"`
+	}{api.List(held)})
 }

@@ -42,6 +42,9 @@ func (st *state) callerState(p auth.Principal) *auth.CallerState {
 	for _, k := range row.keys {
 		state.Keys = append(state.Keys, auth.LiveKey{ID: k.ID, EndsAt: k.EndsAt})
 	}
+	for _, l := range row.linked {
+		state.Identities = append(state.Identities, l.IdentityLink)
+	}
 	for r, end := range st.revoked {
 		if r.principal == p.ID && end.After(st.now) {
 			state.Revoked = append(state.Revoked, r.token)

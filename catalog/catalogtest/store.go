@@ -188,6 +188,7 @@ type principalRow struct {
 	keys      []auth.ClientKey
 	spent     [][]byte // marks of assertions
 	notBefore time.Time
+	linked    []catalog.LinkedIdentity // by issuer and subject
 }
 
 type membership struct{ member, role uuid.UUID }

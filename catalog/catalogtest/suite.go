@@ -30,7 +30,7 @@ func run(t *testing.T, newStore func(t *testing.T) catalog.Store, folds bool) {
 		"Staged": stagedPromises, "Warehouses": warehousePromises, "Resolve": resolvePromises, "Races": racePromises,
 		"Names": namesPromises(folds), "Views": viewPromises, "Metadata": metadataPromises, "Outcomes": outcomePromises,
 		"Fresh": freshPromises, "Upkeep": upkeepPromises,
-		"Metrics": metricsPromises, "Access": accessPromises, "Keys": keyPromises, "Callers": callerPromises, "Grants": grantPromises, "Owners": ownerPromises,
+		"Metrics": metricsPromises, "Access": accessPromises, "Keys": keyPromises, "Identities": identityPromises, "Callers": callerPromises, "Grants": grantPromises, "Owners": ownerPromises,
 		"Feeds": feedPromises, "Webhooks": webhookPromises,
 	}
 	for group, promises := range groups {
