@@ -43,7 +43,8 @@ func privilegesDocument() string {
 		"<!-- Written by `go test ./authz -rewrite` from authz; do not edit. -->\n\n" + jobsText() + "## All of them\n\n" +
 		"`catalogd grant create PRIVILEGE -w WAREHOUSE --role ROLE` grants one on the warehouse, with `--namespace a.b` on a namespace,\n" +
 		"with `--table a.b.t` on a table, with `--view a.b.v` on a view. It holds for everything below. Who holds a privilege of the last column has this one too.\n" +
-		"Privileges on the service are held by principal roles: `PUT /api/management/v1/principal-roles/{role}/service-privileges/{privilege}`\n" +
+		"Privileges on the service are held by principal roles: `catalogd grant create PRIVILEGE --principal-role ROLE`, or over HTTP\n" +
+		"`PUT /api/management/v1/principal-roles/{role}/service-privileges/{privilege}`\n" +
 		"gives one, but for SERVICE_MANAGE_ACCESS, which the role `service_admin` alone holds.\n\n" +
 		"| privilege | can be granted on | lets its holder | contained in |\n| --- | --- | --- | --- |\n")
 	for _, row := range Rows() {

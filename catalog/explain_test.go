@@ -162,6 +162,10 @@ func TestRemedies(t *testing.T) {
 			"catalogd role create ROLE -w lake", "catalogd role assign ROLE -w lake --principal-role PRINCIPAL_ROLE", "catalogd grant create TABLE_DROP -w lake --role ROLE --table a.b.t",
 		}},
 		{lack(authz.CatalogCreate, catalog.SecurableName{}), nil, []string{"catalogd role assign service_admin --principal ann"}},
+		{lack(authz.PrincipalImpersonate, catalog.SecurableName{}), nil, []string{
+			"catalogd role create PRINCIPAL_ROLE", "catalogd role assign PRINCIPAL_ROLE --principal ann", "catalogd grant create PRINCIPAL_IMPERSONATE --principal-role PRINCIPAL_ROLE",
+		}},
+		{lack(authz.PrincipalImpersonate, catalog.SecurableName{}), []catalog.HeldRole{{PrincipalRole: "r"}}, []string{"catalogd grant create PRINCIPAL_IMPERSONATE --principal-role r"}},
 		{lack(authz.CatalogDrop, catalog.SecurableName{Warehouse: "lake"}), nil, []string{"catalogd role assign service_admin --principal ann"}},
 		{lack(authz.NamespaceList, catalog.SecurableName{Warehouse: "lake"}), []catalog.HeldRole{{PrincipalRole: "r", CatalogRole: "c"}}, []string{"catalogd grant create NAMESPACE_LIST -w lake --role c"}},
 		{lack(authz.ViewDrop, dotted), []catalog.HeldRole{{PrincipalRole: "r", CatalogRole: "c"}}, []string{`catalogd grant create VIEW_DROP -w 'the lake' --role c --namespace '["a.b"]' --view 'it'\''s'`}},

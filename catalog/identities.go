@@ -52,7 +52,8 @@ func (s *Service) LinkedIdentities(ctx context.Context, c Caller, name string) (
 }
 
 // LinkIdentity lets an identity provider's subject be a principal: its tokens then have all that the principal has. Nobody links
-// his own without PRINCIPAL_RESET_CREDENTIALS: a subject that is another's would become him.
+// his own without PRINCIPAL_RESET_CREDENTIALS: a subject that is another's would become him. Of a principal with rights over
+// principals it takes SERVICE_MANAGE_ACCESS.
 func (s *Service) LinkIdentity(ctx context.Context, c Caller, name string, l auth.IdentityLink) (LinkedIdentity, error) {
 	p, err := s.identityHolder(ctx, c, need{"link-identity", name, authz.PrincipalResetCredentials})
 	if err == nil {

@@ -36,16 +36,24 @@ func remedies(principal string, lacks []Lack, roles []HeldRole) []string {
 			commands = append(commands, line)
 		}
 	}
-	for _, l := range lacks {
-		kind := l.On.Kind()
-		if !authz.Grantable(l.Privilege, kind) || kind == authz.Root {
-			add("role", "assign", ServiceAdminRole, "--principal", principal)
-			continue
-		}
+	needHolder := func() {
 		if holder == anyPrincipalRole {
 			add("role", "create", holder)
 			add("role", "assign", holder, "--principal", principal)
 		}
+	}
+	for _, l := range lacks {
+		kind := l.On.Kind()
+		if kind == authz.Root && authz.Grantable(l.Privilege, kind) && !authz.Implies(authz.ServiceManageAccess, l.Privilege) {
+			needHolder() // administrators do not hold it either
+			add("grant", "create", string(l.Privilege), "--principal-role", holder)
+			continue
+		}
+		if !authz.Grantable(l.Privilege, kind) || kind == authz.Root {
+			add("role", "assign", ServiceAdminRole, "--principal", principal)
+			continue
+		}
+		needHolder()
 		if role == anyRole {
 			add("role", "create", role, "-w", l.On.Warehouse)
 			add("role", "assign", role, "-w", l.On.Warehouse, "--principal-role", holder)

@@ -237,6 +237,7 @@ func TestSecrets_HelpersDoNotBecomeAdministrators(t *testing.T) {
 		helper.want(status[0], post, "/principals/"+name+"/rotate", "")
 		helper.want(status[0], post, "/principals/"+name+"/reset", "")
 		helper.want(status[1], post, "/principals/"+name+"/tokens", `{"name":"mine"}`)
+		helper.want(status[1], post, "/principals/"+name+"/identities", linkBody("https://idp", "s-"+name))
 	}
 	root.want(200, post, "/principals/boss/reset", "")
 }

@@ -29,7 +29,10 @@ func runWhoami(ctx context.Context, c *call) error {
 			ExpiresAt string `json:"expiresAt,omitempty"`
 			AllRoles  bool   `json:"allRoles"`
 		} `json:"token"`
-		Client string `json:"clientAddress"`
+		Client  string `json:"clientAddress"`
+		Issuer  string `json:"issuer,omitempty"`
+		Subject string `json:"subject,omitempty"`
+		Actor   string `json:"actor,omitempty"`
 	}
 	if err := s.do(ctx, http.MethodGet, []string{"whoami"}, nil, &self); err != nil {
 		return err
@@ -38,10 +41,17 @@ func runWhoami(ctx context.Context, c *call) error {
 		return printJSON(c.Out, self)
 	}
 	idle := slices.DeleteFunc(slices.Clone(self.Held), func(role string) bool { return slices.Contains(self.Active, role) })
-	return printFields(c.Out, [][2]string{
+	fields := [][2]string{
 		{"principal", self.Name}, {"id", self.ID}, {"roles", strings.Join(self.Active, " ")},
 		{"not in this token", strings.Join(idle, " ")}, {"token", self.Token.ID}, {"expires", self.Token.ExpiresAt}, {"address", self.Client},
-	})
+	}
+	if self.Issuer != "" {
+		fields = append(fields, [2]string{"issuer", self.Issuer}, [2]string{"subject", self.Subject})
+	}
+	if self.Actor != "" {
+		fields = append(fields, [2]string{"acted for by", self.Actor})
+	}
+	return printFields(c.Out, fields)
 }
 
 // securable names what a question is about; the zero value is the service.

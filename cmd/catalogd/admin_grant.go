@@ -18,7 +18,7 @@ const privilegesNearMax = 8
 
 // grantBody is a grant in Polaris' spelling.
 type grantBody struct {
-	Type      string   `json:"type"` // catalog, namespace, table
+	Type      string   `json:"type"` // catalog, namespace, table, view; of the command's own: root, the service
 	Privilege string   `json:"privilege"`
 	Namespace []string `json:"namespace,omitempty"`
 	Table     string   `json:"tableName,omitempty"`
@@ -26,9 +26,9 @@ type grantBody struct {
 }
 
 var grantVerbs = []*command{
-	{name: "create", arguments: "PRIVILEGE", summary: "grant a privilege to a warehouse's role", run: grantCreate},
+	{name: "create", arguments: "PRIVILEGE", summary: "grant a privilege to a warehouse's role, or with --principal-role one on the service", run: grantCreate},
 	{name: "apply", arguments: "FILE", summary: "make many grants and take many back, all or none: a JSON file, or - for standard input", run: grantApply},
-	{name: "list", summary: "what a warehouse's role holds (--role), or who holds what on a warehouse, namespace, table or view", run: grantList},
+	{name: "list", summary: "what a warehouse's role (--role) or a principal role holds, or who holds what on a warehouse, namespace, table or view", run: grantList},
 	{name: "delete", arguments: "PRIVILEGE", summary: "take a privilege away", run: grantDelete},
 	{name: "owner", summary: "who owns a warehouse, namespace, table or view", run: ownerShow},
 	{name: "set-owner", arguments: "[PRINCIPAL]", summary: "hand it to another principal, or with --nobody to nobody", run: ownerSet},
@@ -70,19 +70,32 @@ func grantDelete(ctx context.Context, c *call) error {
 	}, "revoked", "from")
 }
 
-// roleGrant is a grant with the role that has it or is to have it.
+// onTheService is the type of a grant that a principal role holds, on the service.
+const onTheService = string(authz.Root)
+
+// roleGrant is a grant with the role that has it or is to have it: a warehouse's, or of one on the service a principal role.
 type roleGrant struct {
 	grantBody
 	warehouse, role string
 }
 
 func (g roleGrant) path() []string {
+	if g.Type == onTheService {
+		return []string{"principal-roles", g.role, "service-privileges"}
+	}
 	return []string{"catalogs", g.warehouse, "catalog-roles", g.role, "grants"}
 }
 
 // send adds (PUT) or revokes (POST) it.
 func (g roleGrant) send(ctx context.Context, a *admin, method string) error {
-	err := a.do(ctx, method, g.path(), map[string]any{"grant": g.grantBody}, nil)
+	path, body := g.path(), any(map[string]any{"grant": g.grantBody})
+	if g.Type == onTheService {
+		path, body = append(path, g.Privilege), nil
+		if method == http.MethodPost {
+			method = http.MethodDelete
+		}
+	}
+	err := a.do(ctx, method, path, body, nil)
 	if near := nearPrivileges(g.grantBody); isRefusal(err, http.StatusBadRequest) && near != "" {
 		return fmt.Errorf("%w; %s; docs/privileges.md has all", err, near)
 	}
@@ -92,9 +105,13 @@ func (g roleGrant) send(ctx context.Context, a *admin, method string) error {
 // list gives all that the role holds.
 func (g roleGrant) list(ctx context.Context, a *admin) ([]grantBody, error) {
 	var answer struct {
-		Grants []grantBody `json:"grants"`
+		Grants     []grantBody `json:"grants"`
+		Privileges []string    `json:"privileges"` // on the service
 	}
 	err := a.do(ctx, http.MethodGet, g.path(), nil, &answer)
+	for _, p := range answer.Privileges {
+		answer.Grants = append(answer.Grants, grantBody{Type: onTheService, Privilege: p})
+	}
 	return answer.Grants, err
 }
 
@@ -116,7 +133,7 @@ func (g roleGrant) stillHeld(held []grantBody) string {
 // covers tells whether what g is on is what other is on, or contains it.
 func (g grantBody) covers(other grantBody) bool {
 	switch g.Type {
-	case "catalog":
+	case "catalog", onTheService:
 		return true
 	case "namespace":
 		return len(g.Namespace) <= len(other.Namespace) && slices.Equal(g.Namespace, other.Namespace[:len(g.Namespace)])
@@ -126,20 +143,26 @@ func (g grantBody) covers(other grantBody) bool {
 
 // changeGrant reads which grant is meant, changes it and says so: "granted X on Y to Z".
 func (c *call) changeGrant(ctx context.Context, change func(a *admin, g roleGrant) error, done, direction string) error {
-	var role string
-	var grant grantBody
-	s, err := c.begin(ctx, 1, roleFlag(&role), c.oneWarehouse, placeFlags(&grant))
+	var grant roleGrant
+	s, err := c.begin(ctx, 1, placeFlags(&grant.grantBody), c.granteeFlags(&grant), func(k *connection, _ *flag.FlagSet) {
+		k.check(func([]string) error {
+			if grant.role == "" {
+				return wrongUsage("--role is missing")
+			}
+			return nil
+		})
+	})
 	if err != nil {
 		return err
 	}
-	grant.Privilege = s.args[0]
-	if err := change(s.admin, roleGrant{grant, s.warehouse, role}); err != nil {
+	grant.Privilege, grant.warehouse = s.args[0], s.warehouse
+	if err := change(s.admin, grant); err != nil {
 		return err
 	}
 	if s.output == "json" {
-		return printJSON(c.Out, map[string]any{"grant": grant, "state": done})
+		return printJSON(c.Out, map[string]any{"grant": grant.grantBody, "state": done})
 	}
-	fmt.Fprintf(c.Out, "%s %s on %s %s %s\n", done, grant.Privilege, grant.on(s.warehouse), direction, role)
+	fmt.Fprintf(c.Out, "%s %s on %s %s %s\n", done, grant.Privilege, grant.on(s.warehouse), direction, grant.role)
 	return nil
 }
 
@@ -181,14 +204,23 @@ func (g grantBody) query() url.Values {
 	return query
 }
 
-// roleFlag adds --role, which must be given.
-func roleFlag(role *string) verbFlags {
+// granteeFlags say whose grants are meant: a warehouse's role's, or with --principal-role a principal role's on the service. They
+// come behind placeFlags.
+func (c *call) granteeFlags(g *roleGrant) verbFlags {
 	return func(k *connection, fs *flag.FlagSet) {
-		fs.StringVar(role, "role", "", "`name` of the warehouse's role")
-		k.check(func([]string) error {
-			if *role == "" {
-				return wrongUsage("--role is missing")
+		var holder string
+		k.warehouseFlag(fs, warehouseHelp)
+		fs.StringVar(&g.role, "role", "", "`name` of the warehouse's role")
+		fs.StringVar(&holder, "principal-role", "", "`name` of a principal role: what it holds on the service, whatever the warehouse")
+		k.check(func([]string) (err error) {
+			if holder == "" {
+				k.warehouse, err = c.warehouseOf(k)
+				return err
 			}
+			if g.role != "" || k.warehouse != "" || g.Type != string(authz.Catalog) {
+				return wrongUsage("--principal-role is about the service: give no --role, warehouse, namespace, table or view")
+			}
+			g.Type, g.role = onTheService, holder
 			return nil
 		})
 	}
@@ -222,19 +254,20 @@ func nearPrivileges(g grantBody) string {
 
 // on names what a grant is on; no two securables alike.
 func (g grantBody) on(warehouse string) string {
-	if g.Type == "catalog" {
+	switch g.Type {
+	case "catalog":
 		return "warehouse " + warehouse
+	case onTheService:
+		return "the service"
 	}
 	return g.Type + " " + dottedName(g.Namespace, g.Table+g.View)
 }
 
 func grantList(ctx context.Context, c *call) error {
-	var role string
-	var place grantBody
-	s, err := c.begin(ctx, 0, c.oneWarehouse, placeFlags(&place), func(k *connection, fs *flag.FlagSet) {
-		fs.StringVar(&role, "role", "", "what the role of this `name` holds; without it, who holds what on the warehouse, or where the other flags say")
+	var of roleGrant
+	s, err := c.begin(ctx, 0, placeFlags(&of.grantBody), c.granteeFlags(&of), func(k *connection, _ *flag.FlagSet) {
 		k.check(func([]string) error {
-			if role != "" && place.Type != "catalog" {
+			if of.role != "" && of.Type != "catalog" && of.Type != onTheService {
 				return wrongUsage("give --role, or where the grants are, not both")
 			}
 			return nil
@@ -243,10 +276,11 @@ func grantList(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	if role == "" {
-		return c.listGrantsOn(ctx, s, place)
+	of.warehouse = s.warehouse
+	if of.role == "" {
+		return c.listGrantsOn(ctx, s, of.grantBody)
 	}
-	grants, err := roleGrant{warehouse: s.warehouse, role: role}.list(ctx, s.admin)
+	grants, err := of.list(ctx, s.admin)
 	if err != nil {
 		return err
 	}
