@@ -20,8 +20,8 @@ RACE := ./api/... ./auth/... ./catalog ./catalog/catalogtest ./internal/crash/..
 RACE_LAYOUT := Cancel|Spill
 TEST_TIMEOUT ?= 45m
 
-# Real clients, in the order of what their downloads take; some come in several versions or parts.
-CLIENTS := trino spark clickhouse pyiceberg duckdb rck iceberg-js polaris-cli
+# Real clients, and an identity provider, in the order of what their downloads take; some come in several versions or parts.
+CLIENTS := trino spark keycloak clickhouse pyiceberg duckdb rck iceberg-js polaris-cli
 PARTS_spark := 4 3.5
 PARTS_pyiceberg := new old
 PARTS_rck := kit own

@@ -148,6 +148,7 @@ func startTrino(t *testing.T, s *server, more ...string) engine {
 	settings = anyHost.ReplaceAllString(settings, "="+uri+"/api/")
 	settings += strings.Join(more, "\n") + "\n"
 	dir := tempDir(t)
+	t.Cleanup(func() { os.RemoveAll(dir) })
 	properties := filepath.Join(dir, "iceberg.properties")
 	if err := os.WriteFile(properties, []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
@@ -156,32 +157,9 @@ func startTrino(t *testing.T, s *server, more ...string) engine {
 	address := freeAddress(t)
 	_, port, _ := strings.Cut(address, ":")
 	cmd := exec.Command(filepath.Join(root(t), "e2e", "clients", "trino", "start"), port, filepath.Join(dir, "data"), properties)
-	cmd.Env = cleanEnv()
-	log := &lockedBuffer{}
-	cmd.Stdout, cmd.Stderr = log, log
-	jvms <- struct{}{}
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("start Trino: %v", err)
-	}
-	ended := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(ended) }()
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		<-ended
-		<-jvms
-		if t.Failed() {
-			t.Logf("Trino's log:\n%s", tail(log.String(), 40))
-		}
-		os.RemoveAll(dir)
-	})
-	awaitUpTo(t, trinoStartMax, "Trino answers", func() bool {
+	startJVM(t, "Trino", trinoStartMax, cmd, func() bool {
 		answer, err := http.Get(fmt.Sprintf("http://%s/v1/info", address))
 		if err != nil {
-			select {
-			case <-ended:
-				t.Fatal("Trino ended while it started")
-			default:
-			}
 			return false
 		}
 		defer answer.Body.Close()
@@ -192,6 +170,47 @@ func startTrino(t *testing.T, s *server, more ...string) engine {
 	})
 	return engine{name: "trino", title: "Trino", program: python, uri: "http://" + address, env: []string{"TRINO_URI=http://" + address}}
 }
+
+// startJVM starts a server in Java, waits so long until it is ready, and ends it with the test. The command's variables come beside
+// the usual ones.
+func startJVM(t *testing.T, title string, most time.Duration, cmd *exec.Cmd, isReady func() bool) {
+	t.Helper()
+	cmd.Env = append(cleanEnv(), cmd.Env...)
+	log := &lockedBuffer{}
+	cmd.Stdout, cmd.Stderr = log, log
+	jvms <- struct{}{}
+	if err := startBound(cmd); err != nil {
+		<-jvms
+		t.Fatalf("start %s: %v", title, err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-ended:
+		case <-time.After(jvmStopMax):
+			t.Errorf("%s did not end within %s, and was killed", title, jvmStopMax)
+			_ = cmd.Process.Kill()
+			<-ended
+		}
+		<-jvms
+		if t.Failed() {
+			t.Logf("%s's log:\n%s", title, tail(log.String(), 40))
+		}
+	})
+	awaitUpTo(t, most, title+" answers", func() bool {
+		select {
+		case <-ended:
+			t.Fatalf("%s ended while it started", title)
+		default:
+		}
+		return isReady()
+	})
+}
+
+// jvmStopMax is how long a server in Java may take to end after SIGTERM.
+const jvmStopMax = 2 * time.Minute
 
 // trinoStartMax is how long a Trino may take to start: 20 s of processor time, on machines that have other work.
 const trinoStartMax = 10 * time.Minute
