@@ -132,9 +132,19 @@ func (t *Tokens) accountOf(ctx context.Context, i Identity) (Account, error) {
 	return account, nil
 }
 
-// exchangeAny answers a token exchange by what the subject token is: an identity provider's, a user that an actor names, one of
-// ours that no secret of its principal obtained, or any other.
+// exchangeAny answers a token exchange, and tells the audit when it refuses: what it is shown is as good as a secret.
 func (t *Tokens) exchangeAny(ctx context.Context, r TokenRequest, subject string) (TokenAnswer, error) {
+	r.tried = &attempt{}
+	answer, err := t.exchangeBySubject(ctx, r, subject)
+	if refused := (*OAuthError)(nil); errors.As(err, &refused) && refused.denies() && !r.tried.told {
+		t.recordDenial(ctx, r, r.tried.named, refused.Description)
+	}
+	return answer, err
+}
+
+// exchangeBySubject answers by what the subject token is: an identity provider's, a user that an actor names, one of ours that no
+// secret of its principal obtained, or any other.
+func (t *Tokens) exchangeBySubject(ctx context.Context, r TokenRequest, subject string) (TokenAnswer, error) {
 	if t.isExternal(subject) {
 		return t.exchangeExternal(ctx, r, subject)
 	}
@@ -171,6 +181,7 @@ func (t *Tokens) exchangeExternal(ctx context.Context, r TokenRequest, subjectTo
 		account, err = t.accountOf(ctx, identity)
 	}
 	if err == nil {
+		r.names(account.Name)
 		err = account.State.Admit(Principal{
 			ID: account.ID, TokenID: identity.TokenID, IssuedAt: identity.IssuedAt, Issuer: identity.Issuer, Subject: identity.Subject,
 			Address: r.Address,
@@ -207,6 +218,7 @@ func (t *Tokens) renew(ctx context.Context, r TokenRequest, subject *claims) (To
 	if refused != nil {
 		return TokenAnswer{}, refused
 	}
+	r.names(subject.Name)
 	if err := t.mayRenew(ctx, r, subject); err != nil {
 		return TokenAnswer{}, err
 	}

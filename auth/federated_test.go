@@ -3,6 +3,7 @@ package auth
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ func (f *federation) ask(t *testing.T, fields ...string) (TokenAnswer, error) {
 	}
 	authorization := form.Get("Authorization")
 	form.Del("Authorization")
-	return f.tokens.Issue(t.Context(), TokenRequest{Form: form, Authorization: authorization})
+	return f.tokens.Issue(t.Context(), TokenRequest{Form: form, Authorization: authorization, Address: netip.MustParseAddr("192.0.2.7")})
 }
 
 func (f *federation) exchanged(t *testing.T, fields ...string) (Principal, TokenAnswer) {
@@ -321,4 +322,63 @@ func TestImpersonation_HostileSubjectsAndActors(t *testing.T) {
 	f.refusedExchange(t, codeInvalidGrant, "was replaced", "subject_token", "ann", "actor_token", actor)
 	delete(f.store.accounts, f.engine.ID)
 	f.refusedExchange(t, codeInvalidGrant, "no longer exists", "subject_token", "ann", "actor_token", actor)
+}
+
+// Each refused exchange is told to the audit once: whose token was wanted, who has proven to want it, and why; what was sent is not.
+func TestExchange_RefusalsAreTold(t *testing.T) {
+	f := newFederation(newBench(t))
+	ann, secret := f.account("ann", "analysts")
+	f.account("root", "service_admin")
+	actor, narrow := f.login(t, ""), f.login(t, "PRINCIPAL_ROLE:other")
+	_, acting := f.exchanged(t, "subject_token", "ann", "actor_token", actor)
+	own, err := f.ask(t, "grant_type", grantClientCredentials, "client_id", ann.ClientID, "client_secret", string(secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := f.external("s-1", "bob")
+	f.exchanged(t, "subject_token", good)
+	bob, _ := f.identities.FindAccountByName(t.Context(), "bob")
+	asAnn := []string{"client_id", ann.ClientID, "client_secret", string(secret)}
+	for name, c := range map[string]struct {
+		named, actor, reason string
+		fields               []string
+	}{
+		"may not act":             {"ann", "trino", "PRINCIPAL_IMPERSONATE", []string{"subject_token", "ann", "actor_token", narrow}},
+		"may not act for nobody":  {"", "trino", "PRINCIPAL_IMPERSONATE", []string{"subject_token", "sent-by-mistake", "actor_token", narrow}},
+		"for an administrator":    {"root", "trino", "rights over principals", []string{"subject_token", "root", "actor_token", actor}},
+		"an actor that is none":   {"", "", "actor_token", []string{"subject_token", "ann", "actor_token", "sent-by-mistake"}},
+		"another's actor":         {"ann", "trino", "belongs to another", append([]string{"subject_token", "ann", "actor_token", actor}, asAnn...)},
+		"refreshed by another":    {"ann", "", "belongs to another", append([]string{"subject_token", acting.AccessToken}, asAnn...)},
+		"a wrong secret beside":   {"trino", "", "secret is wrong", []string{"subject_token", good, "client_id", f.engine.ClientID, "client_secret", "sent-by-mistake"}},
+		"a provider's that ended": {"bob", "", "has ended", []string{"subject_token", f.externalUntil(f.now, "s-1", "bob")}},
+		"a name that is taken":    {"", "", "another principal's name", []string{"subject_token", f.external("s-2", "ann")}},
+		"a locked out provider's": {"bob", "", "network policy", []string{"subject_token", good}},
+		"ours of another":         {"ann", "", "belongs to another", []string{"subject_token", own.AccessToken, "Authorization", "Bearer " + actor}},
+		"no token":                {"", "", "subject_token", []string{"subject_token", "sent-by-mistake"}},
+		"wrong in form":           {"-", "", "", []string{"subject_token", "ann", "actor_token", actor, "scope", "PRINCIPAL_ROLE:engines"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.reason == "network policy" {
+				f.store.states[bob.ID] = CallerState{Network: NetworkPolicy{Blocked: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}}
+				defer delete(f.store.states, bob.ID)
+			}
+			f.denials = nil
+			if _, err := f.ask(t, append([]string{"grant_type", grantTokenExchange}, c.fields...)...); err == nil {
+				t.Fatal("a token was given")
+			}
+			if c.named == "-" {
+				if len(f.denials) != 0 {
+					t.Errorf("told: %+v", f.denials)
+				}
+				return
+			}
+			if len(f.denials) != 1 {
+				t.Fatalf("told: %+v", f.denials)
+			}
+			d := f.denials[0]
+			if d.Principal != c.named || d.Actor.Name != c.actor || !strings.Contains(d.Reason, c.reason) || strings.Contains(fmt.Sprint(d), "sent-by-mistake") {
+				t.Errorf("told: %+v", d)
+			}
+		})
+	}
 }

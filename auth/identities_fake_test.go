@@ -139,7 +139,7 @@ func (f *federation) newTokens() *Tokens {
 	clock := func() time.Time { return f.now }
 	return NewTokens(TokensConfig{
 		Accounts: f.store, Keys: NewKeys(f.store, f.ring, clock), Secrets: f.secrets, Now: clock,
-		Issuers: f.issuers, Identity: f.identities,
+		Issuers: f.issuers, Identity: f.identities, Denials: func(_ context.Context, d LoginDenial) { f.denials = append(f.denials, d) },
 	})
 }
 

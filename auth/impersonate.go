@@ -133,6 +133,7 @@ func (t *Tokens) actFor(ctx context.Context, r TokenRequest, user string) (Token
 	if err != nil {
 		return TokenAnswer{}, fmt.Errorf("find the user: %w", err)
 	}
+	r.names(account.Name)
 	if err := t.mayActFor(ctx, r, actor, account); err != nil {
 		return TokenAnswer{}, err
 	}
@@ -192,6 +193,9 @@ func (t *Tokens) liveActor(ctx context.Context, r TokenRequest, a *actorClaim) (
 	p.Name, p.Kind, p.Address = account.Name, account.Kind, r.Address
 	if err := account.State.Admit(p, t.now()); err != nil {
 		return Principal{}, oauthError(codeInvalidGrant, "actor: %s", fault.Message(err))
+	}
+	if r.tried != nil {
+		r.tried.actor = p
 	}
 	return p, nil
 }

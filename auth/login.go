@@ -9,14 +9,30 @@ import (
 	"catalogd/internal/fault"
 )
 
-// LoginDenial is a login that was refused, for the audit.
+// LoginDenial is a login, or an exchange of a token, that was refused, for the audit.
 type LoginDenial struct {
 	At time.Time
-	// Principal is whose client id was given, "" when it is nobody's. Nobody has proven to be that.
+	// Principal is whose client id was given, or whom a token names, "" when it is nobody's. Nobody has proven to be that.
 	Principal string
+	// Actor is who asked for a token of Principal, and has proven to be that by a live token; the zero value when nobody has.
+	Actor     Principal
 	RequestID string
 	Address   netip.Addr
+	UserAgent string
 	Reason    string
+}
+
+// attempt is what is found out about a token request while it is answered, for the audit of its refusal.
+type attempt struct {
+	named string    // whose token is wanted, as far as that is a principal
+	actor Principal // who has proven to want it for another
+	told  bool      // the audit knows of the refusal
+}
+
+// denies tells whether a refusal says that somebody is not who he shows to be, or may not have what he asks for; the others are of
+// requests that are written wrongly.
+func (e *OAuthError) denies() bool {
+	return e.Code == codeInvalidClient || e.Code == codeInvalidGrant || e.Code == codeUnauthorizedClient
 }
 
 // checkSecret finds the account whose secret one of the readings is. What can be told without work is told first and is never
@@ -88,8 +104,12 @@ func (t *Tokens) slow(ctx context.Context, r TokenRequest, named string, wait ti
 // recordDenial tells the audit, which counts those that are too many.
 func (t *Tokens) recordDenial(ctx context.Context, r TokenRequest, named, reason string) {
 	t.throttle.denied()
+	d := LoginDenial{At: t.now(), Principal: named, RequestID: r.RequestID, Address: r.Address, UserAgent: r.UserAgent, Reason: reason}
+	if r.tried != nil {
+		r.tried.told, d.Actor = true, r.tried.actor
+	}
 	if t.denials != nil {
-		t.denials(ctx, LoginDenial{At: t.now(), Principal: named, RequestID: r.RequestID, Address: r.Address, Reason: reason})
+		t.denials(ctx, d)
 	}
 }
 

@@ -102,17 +102,28 @@ type TokenRequest struct {
 	Authorization string
 	// Address is where the request comes from; the zero Addr where that is not known.
 	Address netip.Addr
-	// RequestID is for the audit.
+	// RequestID and UserAgent, as the client says, are for the audit.
 	RequestID string
+	UserAgent string
 	// Audiences are what assertions may be meant for: this server's token endpoint and issuer. None: none is accepted.
 	Audiences []string
 	// Seen is told the client id once it is found that it exists, whether the secret is right or not; nil: nobody is told.
 	Seen func(clientID string)
+
+	tried *attempt // of an exchange
 }
 
 func (r TokenRequest) seen(a Account) {
+	r.names(a.Name)
 	if r.Seen != nil {
 		r.Seen(a.ClientID)
+	}
+}
+
+// names notes whose token an exchange wants.
+func (r TokenRequest) names(principal string) {
+	if r.tried != nil && principal != "" {
+		r.tried.named = principal
 	}
 }
 
@@ -281,6 +292,7 @@ func (t *Tokens) exchange(ctx context.Context, r TokenRequest, subjectToken stri
 	if err != nil {
 		return TokenAnswer{}, err
 	}
+	r.names(subject.Name)
 	var client session
 	if hasCredentials(r) {
 		client, err = t.client(ctx, r)

@@ -116,9 +116,10 @@ func (s *Service) refuseAs(ctx context.Context, c Caller, n need, denial Denial)
 		c.Principal.Name, n.operation, n.subject, n.wanted, where)
 }
 
-// RecordLoginDenial writes an audit row for a refused login. Whose client id was given is its subject: nobody has proven to be that.
+// RecordLoginDenial writes an audit row for a refused login or exchange. Whose client id was given, or whom a token names, is its
+// subject: nobody has proven to be that. Who acts for others and was refused is its principal.
 func (s *Service) RecordLoginDenial(ctx context.Context, d auth.LoginDenial) {
-	c := Caller{RequestID: d.RequestID}
+	c := Caller{Principal: d.Actor, RequestID: d.RequestID, UserAgent: d.UserAgent}
 	if d.Address.IsValid() {
 		c.Client = d.Address.String()
 	}

@@ -111,6 +111,9 @@ func TestFederation_HostileTokensMakeNobody(t *testing.T) {
 	if now := o.count(`SELECT count(*) FROM principals`); now != before {
 		t.Errorf("there were %d principals and are %d", before, now)
 	}
+	if n := o.count(`SELECT count(*) FROM catalogd.audit WHERE operation = 'issue-token' AND NOT allowed`); n != 6 {
+		t.Errorf("%d records of six refused exchanges", n)
+	}
 }
 
 // An administrator lets an engine's role act for others, and takes that back; what the engine does as a user is the user's.
@@ -129,6 +132,10 @@ func TestFederation_AnEngineActsForItsUsers(t *testing.T) {
 	const right = "/principal-roles/engines/service-privileges/"
 	if r := ask(unsigned); r.status != 400 || !strings.Contains(r.body, "PRINCIPAL_IMPERSONATE") {
 		t.Errorf("without the right: %d %s", r.status, r.body)
+	}
+	const told = `SELECT count(*) FROM catalogd.audit WHERE operation = 'issue-token' AND NOT allowed AND user_agent <> '' AND `
+	if n := o.count(told + `principal = 'trino' AND subject = 'ann' AND token_id <> ''`); n != 1 {
+		t.Errorf("%d records of that", n)
 	}
 	root.want(400, put, right+"SERVICE_MANAGE_ACCESS", "")
 	root.want(400, put, right+"TABLE_LIST", "")

@@ -249,7 +249,7 @@ func TestThrottle_OverTheWire(t *testing.T) {
 		t.Errorf("%v", statuses)
 	}
 	o.login(ann, "")
-	if n := o.count("SELECT count(*) FROM catalogd.audit WHERE operation = 'issue-token' AND NOT allowed AND subject = 'ann' AND client = '127.0.0.1' AND request_id <> ''"); n != 14 {
+	if n := o.count("SELECT count(*) FROM catalogd.audit WHERE operation = 'issue-token' AND NOT allowed AND subject = 'ann' AND client = '127.0.0.1' AND request_id <> '' AND user_agent <> ''"); n != 14 {
 		t.Errorf("%d records", n)
 	}
 }

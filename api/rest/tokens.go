@@ -68,8 +68,10 @@ func oauthRoute(publicURL, verb string, answer func(http.ResponseWriter, *http.R
 		w.Header().Set("Pragma", "no-cache")
 		form, err := readForm(r)
 		if err == nil {
+			caller := api.CallerOf(r)
 			err = answer(w, r, auth.TokenRequest{
-				Form: form, Authorization: r.Header.Get("Authorization"), Address: api.Address(r), RequestID: api.CallerOf(r).RequestID,
+				Form: form, Authorization: r.Header.Get("Authorization"), Address: api.Address(r),
+				RequestID: caller.RequestID, UserAgent: caller.UserAgent,
 				Audiences: audiences(r, publicURL), Seen: func(clientID string) { api.AnnotateClient(r, clientID) },
 			})
 		}
