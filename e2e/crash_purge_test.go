@@ -18,7 +18,7 @@ var purgePoints = []string{
 
 // allPoints are the points at which tests let processes die.
 func allPoints() []string {
-	return append(append(append([]string{}, compactionPoints...), commitPoints...), purgePoints...)
+	return slices.Concat(compactionPoints, commitPoints, purgePoints, outboxPoints)
 }
 
 // A worker is killed at each step of a purge. Another one removes the rest; the job can be asked for although its table

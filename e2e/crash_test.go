@@ -67,7 +67,7 @@ func (c *crashing) start() {
 	s := &server{dir: c.dir, log: &lockedBuffer{}}
 	s.cmd = exec.Command(bin, "dev", "--data", c.dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--no-worker")
 	// A commit whose database is gone waits for it as long as the server may take to end.
-	s.cmd.Env = append(cleanEnv(), "CATALOGD_CRASH_POINT=@"+c.wish(), "CATALOGD_SHUTDOWN_GRACE=2")
+	s.cmd.Env = append(cleanEnv(), "CATALOGD_CRASH_POINT=@"+c.wish(), "CATALOGD_SHUTDOWN_GRACE=2", "CATALOGD_WEBHOOKS_ALLOW_PRIVATE=true")
 	s.waitReady(c.t)
 	c.server = s
 }
