@@ -21,23 +21,9 @@ func sleepersAndSkippers(s *source) (out []string) {
 		if !f.test {
 			continue
 		}
-		var tests []bool // for each function around the node that has a parameter t: is it package testing's?
-		var around []ast.Node
 		ast.Inspect(f.ast, func(n ast.Node) bool {
-			if n == nil {
-				if last := around[len(around)-1]; parameterT(last) != "" {
-					tests = tests[:len(tests)-1]
-				}
-				around = around[:len(around)-1]
-				return true
-			}
-			around = append(around, n)
-			if of := parameterT(n); of != "" {
-				tests = append(tests, of == "testing")
-			}
-			inTest := len(tests) > 0 && tests[len(tests)-1]
 			if receiver, call := calledOn(n); receiver != "" {
-				out = append(out, sleepOrSkip(s.line(f, n.Pos()), receiver, call, inTest)...)
+				out = append(out, sleepOrSkip(s.line(f, n.Pos()), receiver, call)...)
 			}
 			return true
 		})
@@ -45,10 +31,10 @@ func sleepersAndSkippers(s *source) (out []string) {
 	return out
 }
 
-// sleepOrSkip judges one call. In properties, t is rapid's and its Skip throws one sample away.
-func sleepOrSkip(at, receiver, call string, inTest bool) (out []string) {
+// sleepOrSkip judges one call. Properties skip no more than tests do: what a sample lacks is made, or drawn otherwise.
+func sleepOrSkip(at, receiver, call string) (out []string) {
 	for _, rule := range testingRules {
-		if receiver == rule.receiver && call == rule.call && (receiver != "t" || inTest) {
+		if receiver == rule.receiver && call == rule.call {
 			out = append(out, fmt.Sprintf("%s: %s.%s: %s", at, rule.receiver, rule.call, rule.why))
 		}
 	}
@@ -64,31 +50,4 @@ func calledOn(n ast.Node) (receiver, call string) {
 		return x.Name, selector.Sel.Name
 	}
 	return "", ""
-}
-
-// parameterT gives the package of the type of a function's parameter t; "" when it has none.
-func parameterT(n ast.Node) string {
-	var signature *ast.FuncType
-	switch n := n.(type) {
-	case *ast.FuncDecl:
-		signature = n.Type
-	case *ast.FuncLit:
-		signature = n.Type
-	default:
-		return ""
-	}
-	for _, field := range signature.Params.List {
-		for _, name := range field.Names {
-			if name.Name != "t" {
-				continue
-			}
-			typ := field.Type
-			if star, ok := typ.(*ast.StarExpr); ok {
-				typ = star.X
-			}
-			pkg, _ := calledOn(typ)
-			return pkg
-		}
-	}
-	return ""
 }
