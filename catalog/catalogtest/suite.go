@@ -304,3 +304,13 @@ func (b *bench) sameGrants(got, want []authz.Grant) {
 		b.Errorf("grants %v, want %v", got, want)
 	}
 }
+
+// storeAs gives the store under test as one of the interfaces that it must have.
+func storeAs[T any](b *bench) T {
+	b.Helper()
+	as, ok := b.store.(T)
+	if !ok {
+		b.Fatalf("%T is no %T", b.store, (*T)(nil))
+	}
+	return as
+}

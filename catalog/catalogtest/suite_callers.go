@@ -138,11 +138,7 @@ var callerPromises = []promise{
 // accounts is the store as the token route sees it.
 func (b *bench) accounts() auth.AccountStore {
 	b.Helper()
-	accounts, ok := b.store.(auth.AccountStore)
-	if !ok {
-		b.Fatalf("%T is no auth.AccountStore", b.store)
-	}
-	return accounts
+	return storeAs[auth.AccountStore](b)
 }
 
 // callerState gives what the answer about a path knows of the caller, whole and with what is kept of it.

@@ -179,11 +179,7 @@ func (b *bench) webhook(id uuid.UUID) catalog.Webhook {
 
 func (b *bench) deliveries() catalog.DeliveryStore {
 	b.Helper()
-	d, ok := b.store.(catalog.DeliveryStore)
-	if !ok {
-		b.Fatalf("%T is no catalog.DeliveryStore", b.store)
-	}
-	return d
+	return storeAs[catalog.DeliveryStore](b)
 }
 
 func (b *bench) claim() *catalog.WebhookClaim {
