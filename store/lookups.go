@@ -17,13 +17,17 @@ import (
 	"catalogd/internal/fault"
 )
 
-// Lookups of tables by many requests at a time share round trips. While lookupBatchesMax statements are under way,
-// those who come wait for the next one. A statement is sent after all of its members came, so it sees everything that
-// had been committed when they did: nobody is given a pointer that is older than his question.
+// Lookups of tables by many requests at a time share round trips. While a statement is under way, those who come wait for
+// the next one: the more of them it has, the less each costs. When it takes longer than lookupPatience, be it that the
+// database is far away or that a connection hangs, the next one does not wait for it. A statement is sent after all of
+// its members came, so it sees everything that had been committed when they did: nobody is given a pointer that is older
+// than his question.
 
 const (
-	// lookupBatchesMax is how many statements are under way at a time. Two keep the database and this process busy.
-	lookupBatchesMax = 2
+	// lookupBatchesMax is how many statements are under way at a time, all but the last of them slow.
+	lookupBatchesMax = 4
+	// lookupPatience is how long a statement may be under way before the next one is sent beside it.
+	lookupPatience = 5 * time.Millisecond
 	// lookupMembersMax bounds the members of one statement.
 	lookupMembersMax = 256
 	// lookupRolesMax is how many roles a member names whose grants on its table it wants; beyond that it gets all grants.
@@ -108,6 +112,7 @@ type lookups struct {
 	mu      sync.Mutex
 	closed  bool
 	batches int // under way
+	slow    int // of these, for longer than lookupPatience
 	waiting []*lookupMember
 }
 
@@ -124,6 +129,8 @@ type lookupMember struct {
 type lookupBatch struct {
 	present int // members that still want the answer
 	cancel  context.CancelFunc
+	timer   *time.Timer // of lookupPatience
+	slow    bool
 }
 
 func newLookups(fetch func(ctx context.Context, wanted []tableWanted) ([]tableFound, error)) *lookups {
@@ -150,10 +157,7 @@ func (l *lookups) find(ctx context.Context, wanted tableWanted) (tableFound, err
 		return tableFound{}, fault.New(fault.Busy, "the server is stopping")
 	}
 	l.waiting = append(l.waiting, m)
-	if l.batches < lookupBatchesMax {
-		l.batches++
-		l.running.Go(l.run)
-	}
+	l.begin()
 	l.mu.Unlock()
 	select {
 	case <-m.done:
@@ -161,6 +165,14 @@ func (l *lookups) find(ctx context.Context, wanted tableWanted) (tableFound, err
 	case <-ctx.Done():
 		l.leave(m)
 		return tableFound{}, ctx.Err()
+	}
+}
+
+// begin sends somebody with a statement for those who wait, unless one is on its way already. The lock is held.
+func (l *lookups) begin() {
+	if len(l.waiting) > 0 && l.batches == l.slow && l.batches < lookupBatchesMax {
+		l.batches++
+		l.running.Go(l.run)
 	}
 }
 
@@ -187,7 +199,7 @@ func (l *lookups) leave(m *lookupMember) {
 func (l *lookups) run() {
 	for {
 		runtime.Gosched()
-		members, ctx, cancel := l.next()
+		members, ctx, batch := l.next()
 		if members == nil {
 			return
 		}
@@ -196,7 +208,7 @@ func (l *lookups) run() {
 			wanted[i] = m.wanted
 		}
 		found, err := l.ask(ctx, wanted)
-		cancel()
+		l.end(batch)
 		for i, m := range members {
 			if m.err = err; err == nil {
 				m.found = found[i]
@@ -217,11 +229,11 @@ func (l *lookups) ask(ctx context.Context, wanted []tableWanted) (found []tableF
 	return l.fetch(ctx, wanted)
 }
 
-// next takes those who wait into a batch; nil when there is nobody.
-func (l *lookups) next() ([]*lookupMember, context.Context, context.CancelFunc) {
+// next takes those who wait into a batch; nil when there is nobody, or another who will.
+func (l *lookups) next() ([]*lookupMember, context.Context, *lookupBatch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.waiting) == 0 {
+	if len(l.waiting) == 0 || l.batches-l.slow > 1 {
 		l.batches--
 		return nil, nil, nil
 	}
@@ -236,12 +248,38 @@ func (l *lookups) next() ([]*lookupMember, context.Context, context.CancelFunc) 
 	for _, m := range members {
 		m.batch = batch
 	}
-	return members, ctx, cancel
+	batch.timer = time.AfterFunc(lookupPatience, func() { l.outlasted(batch) })
+	return members, ctx, batch
+}
+
+// outlasted lets the next statement go beside one that is slow.
+func (l *lookups) outlasted(batch *lookupBatch) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if batch.timer == nil || l.closed {
+		return // it has ended meanwhile
+	}
+	batch.slow = true
+	l.slow++
+	l.begin()
+}
+
+func (l *lookups) end(batch *lookupBatch) {
+	batch.cancel()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	batch.timer.Stop()
+	batch.timer = nil
+	if batch.slow {
+		l.slow--
+	}
 }
 
 // findTables is one statement for many members. It is not tried again: they do that, each for itself.
 func (s *Store) findTables(ctx context.Context, wanted []tableWanted) ([]tableFound, error) {
-	namespaces, names, roles := make([]pgtype.UUID, len(wanted)), make([]string, len(wanted)), make([]pgtype.Text, len(wanted))
+	// As flat arrays they are encoded without reflection.
+	namespaces, names := make(pgtype.FlatArray[pgtype.UUID], len(wanted)), make([]string, len(wanted))
+	roles := make(pgtype.FlatArray[pgtype.Text], len(wanted))
 	statement, args := sqlFindTables, []any{namespaces, names}
 	for i, w := range wanted {
 		namespaces[i], names[i] = pgtype.UUID{Bytes: w.namespace, Valid: w.namespace != uuid.Nil}, w.name

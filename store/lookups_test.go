@@ -3,11 +3,13 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // gatedFetch is a database that answers when the test lets it.
@@ -37,6 +39,13 @@ func (g *gatedFetch) fetch(ctx context.Context, wanted []tableWanted) ([]tableFo
 	}
 }
 
+// statements gives the members of each statement so far.
+func (g *gatedFetch) statements() []int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.sent)
+}
+
 func newGated() (*gatedFetch, *lookups) {
 	g := &gatedFetch{gate: make(chan error)}
 	return g, newLookups(g.fetch)
@@ -55,14 +64,14 @@ func TestLookups_ManyShareFewStatements(t *testing.T) {
 					t.Errorf("%s: somebody else's answer %+v, %v", name, found, err)
 				}
 			})
-			synctest.Wait() // each comes while the first two statements are under way
+			synctest.Wait() // each comes while the first one's statement is under way
 		}
-		for range 3 {
+		for range 2 {
 			g.gate <- nil
 			synctest.Wait()
 		}
 		all.Wait()
-		if len(g.sent) != 3 || g.sent[0] != 1 || g.sent[1] != 1 || g.sent[2] != 62 {
+		if len(g.sent) != 2 || g.sent[0] != 1 || g.sent[1] != 63 {
 			t.Errorf("statements of %v members", g.sent)
 		}
 	})
@@ -74,21 +83,68 @@ func TestLookups_NobodyJoinsAStatementUnderWay(t *testing.T) {
 		g, l := newGated()
 		defer l.close()
 		var all sync.WaitGroup
-		for range 3 {
+		for range 2 {
 			all.Go(func() { _, _ = l.find(t.Context(), tableWanted{name: "t"}) })
 			synctest.Wait()
 		}
-		if len(g.sent) != 2 {
+		if len(g.sent) != 1 {
 			t.Fatalf("statements of %v members", g.sent)
 		}
 		g.gate <- nil
 		synctest.Wait()
-		if len(g.sent) != 3 || g.sent[2] != 1 {
+		if len(g.sent) != 2 || g.sent[1] != 1 {
 			t.Fatalf("statements of %v members", g.sent)
 		}
 		g.gate <- nil
+		all.Wait()
+	})
+}
+
+// Whoever came before a statement was slow, or after, does not wait for it; with more slow ones than are allowed he does.
+// Once they have ended there is one at a time again.
+func TestLookups_NobodyWaitsForASlowStatement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, l := newGated()
+		defer l.close()
+		var all sync.WaitGroup
+		ask := func() {
+			all.Go(func() { _, _ = l.find(t.Context(), tableWanted{name: "t"}) })
+			synctest.Wait()
+		}
+		patience := func() {
+			<-time.NewTimer(lookupPatience).C
+			synctest.Wait()
+		}
+		ask()
+		ask() // waits
+		if sent := g.statements(); len(sent) != 1 {
+			t.Fatalf("statements of %v members", sent)
+		}
+		for begun := 2; begun <= lookupBatchesMax; begun++ {
+			patience()
+			if sent := g.statements(); len(sent) != begun {
+				t.Fatalf("%d slow statements, and %v were sent", begun-1, sent)
+			}
+			ask() // waits for the patience with that one to end
+		}
+		patience()
+		ask()
+		if sent := g.statements(); len(sent) != lookupBatchesMax {
+			t.Fatalf("statements of %v members", sent)
+		}
+		for range lookupBatchesMax {
+			g.gate <- nil
+		}
+		synctest.Wait()
+		if sent := g.statements(); len(sent) != lookupBatchesMax+1 || sent[lookupBatchesMax] != 2 {
+			t.Errorf("statements of %v members", sent)
+		}
 		g.gate <- nil
 		all.Wait()
+		synctest.Wait()
+		if l.batches != 0 || l.slow != 0 {
+			t.Errorf("%d are under way at the end, %d slow", l.batches, l.slow)
+		}
 	})
 }
 
@@ -97,11 +153,11 @@ func TestLookups_AStatementHasABound(t *testing.T) {
 		g, l := newGated()
 		defer l.close()
 		var all sync.WaitGroup
-		for range lookupBatchesMax + 2*lookupMembersMax + 1 {
+		for range 1 + 2*lookupMembersMax + 1 {
 			all.Go(func() { _, _ = l.find(t.Context(), tableWanted{name: "t"}) })
 			synctest.Wait()
 		}
-		for range lookupBatchesMax + 3 {
+		for range 1 + 3 {
 			g.gate <- nil
 			synctest.Wait()
 		}
@@ -121,9 +177,9 @@ func TestLookups_WhoLeavesIsNotWaitedFor(t *testing.T) {
 		underWay, endUnderWay := context.WithCancel(t.Context())
 		waiting, endWaiting := context.WithCancel(t.Context())
 		var all sync.WaitGroup
-		for i := range 10 { // two are under way alone, eight wait
+		for i := range 10 { // one is under way alone, nine wait
 			ctx := waiting
-			if i < 2 {
+			if i < 1 {
 				ctx = underWay
 			}
 			all.Go(func() {
@@ -138,7 +194,7 @@ func TestLookups_WhoLeavesIsNotWaitedFor(t *testing.T) {
 		endUnderWay()
 		all.Wait()
 		synctest.Wait()
-		if g.stopped != 2 || len(g.sent) != 2 || len(l.waiting) != 0 || l.batches != 0 {
+		if g.stopped != 1 || len(g.sent) != 1 || len(l.waiting) != 0 || l.batches != 0 {
 			t.Errorf("%d statements were ended, %v sent, %d wait, %d are under way", g.stopped, g.sent, len(l.waiting), l.batches)
 		}
 	})
@@ -157,7 +213,7 @@ func TestLookups_AFailureIsToldToAll(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		for range 3 {
+		for range 2 {
 			g.gate <- broken
 			synctest.Wait()
 		}
