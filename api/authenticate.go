@@ -26,7 +26,8 @@ type Auditor interface {
 func authenticate(c ServerConfig, next HandlerFunc) HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		authorization, err := authorizationOf(r)
-		if err != nil {
+		open := err != nil && c.Anonymous != nil && showsNothing(r)
+		if err != nil && !open {
 			return err
 		}
 		refused := func(err error) error {
@@ -35,7 +36,12 @@ func authenticate(c ServerConfig, next HandlerFunc) HandlerFunc {
 			}
 			return err
 		}
-		principal, err := c.Authenticator.Authenticate(r.Context(), authorization)
+		var principal auth.Principal
+		if open {
+			principal, err = c.Anonymous(r.Context())
+		} else {
+			principal, err = c.Authenticator.Authenticate(r.Context(), authorization)
+		}
 		if err != nil {
 			return refused(err)
 		}
@@ -60,12 +66,21 @@ func authorizationOf(r *http.Request) (string, error) {
 	if len(values) == 0 || strings.TrimSpace(values[0]) == "" {
 		return "", fault.New(fault.Unauthenticated, "not signed in: the Authorization header is missing")
 	}
-	scheme, token, _ := strings.Cut(strings.TrimSpace(values[0]), " ")
-	token = strings.TrimSpace(token)
-	if strings.EqualFold(scheme, "Bearer") && (token == "" || token == "None" || token == "null") {
+	if showsNothing(r) {
 		return "", fault.New(fault.Unauthenticated, "not signed in: the bearer token is missing; does the client have a credential?")
 	}
 	return values[0], nil
+}
+
+// showsNothing tells whether a request bears no token: it has no Authorization header, or one of a client without a credential.
+func showsNothing(r *http.Request) bool {
+	values := r.Header.Values("Authorization")
+	if len(values) != 1 {
+		return len(values) == 0
+	}
+	scheme, token, _ := strings.Cut(strings.TrimSpace(values[0]), " ")
+	token = strings.TrimSpace(token)
+	return scheme == "" || strings.EqualFold(scheme, "Bearer") && (token == "" || token == "None" || token == "null")
 }
 
 // challenge adds the header that a 401 must have (RFC 9110, RFC 6750).

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,9 +19,11 @@ import (
 type ServerConfig struct {
 	Endpoints     []Endpoint
 	Authenticator Authenticator
-	Audit         Auditor // nil keeps nothing
-	Log           *slog.Logger
-	Metrics       *telemetry.Metrics
+	// Anonymous tells who a request without a token is from; nil: such requests are refused.
+	Anonymous func(context.Context) (auth.Principal, error)
+	Audit     Auditor // nil keeps nothing
+	Log       *slog.Logger
+	Metrics   *telemetry.Metrics
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For and Forwarded headers are believed; may be nil.
 	TrustedProxies []netip.Prefix
 	// Used, unless nil, is told of each request of a signed-in caller that was let in. It must not wait for anything.

@@ -92,6 +92,46 @@ func wireErrorOf(t *testing.T, w *httptest.ResponseRecorder) ErrorModel {
 	return body.Error
 }
 
+// An open server takes who shows nothing for its principal, and asks everybody else as ever.
+func TestServer_OpenToWhoShowsNothing(t *testing.T) {
+	var came auth.Principal
+	row := Endpoint{Method: "GET", Pattern: "/a", Operation: "test", Handler: func(w http.ResponseWriter, r *http.Request) error {
+		came = CallerOf(r).Principal
+		return nil
+	}}
+	ts := newTestServer(t, row)
+	if w := ts.send(t, "GET", "/a", ""); w.Code != http.StatusUnauthorized {
+		t.Errorf("a closed server answers %d", w.Code)
+	}
+	open, err := NewServer(ServerConfig{
+		Endpoints: []Endpoint{row}, Authenticator: ts.tokens, Metrics: telemetry.NewMetrics(prometheus.NewRegistry()),
+		Log:       telemetry.NewLogger(ts.log, slog.LevelDebug, "json"),
+		Anonymous: func(context.Context) (auth.Principal, error) { return auth.Principal{Name: "trial"}, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ts.Server = open
+	for _, c := range []struct {
+		headers []string
+		status  int
+		name    string
+	}{
+		{nil, 200, "trial"},
+		{[]string{"Authorization", ""}, 200, "trial"},
+		{[]string{"Authorization", "Bearer None"}, 200, "trial"},
+		{[]string{"Authorization", "Bearer"}, 200, "trial"},
+		{[]string{"Authorization", "Bearer wrong"}, 401, ""},
+		{[]string{"Authorization", "", "Authorization", ""}, 401, ""},
+		{[]string{"Authorization", "Basic YTpi"}, 401, ""},
+	} {
+		came = auth.Principal{}
+		if w := ts.send(t, "GET", "/a", "", c.headers...); w.Code != c.status || came.Name != c.name {
+			t.Errorf("%q: %d as %q, want %d as %q", c.headers, w.Code, came.Name, c.status, c.name)
+		}
+	}
+}
+
 func publicRow(method, pattern string, handler HandlerFunc) Endpoint {
 	return Endpoint{Method: method, Pattern: pattern, Operation: "test", Access: Public, Handler: handler}
 }

@@ -66,6 +66,10 @@ func (s *fakeStore) FindAccountByID(_ context.Context, id uuid.UUID) (Account, e
 	return s.find(func(a Account) bool { return a.ID == id })
 }
 
+func (s *fakeStore) FindAccountByName(_ context.Context, name string) (Account, error) {
+	return s.find(func(a Account) bool { return a.Name == name })
+}
+
 func (s *fakeStore) FindPersonalToken(_ context.Context, id uuid.UUID) (PersonalAccount, error) {
 	p, ok := s.personal[id]
 	if !ok {

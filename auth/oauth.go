@@ -142,6 +142,8 @@ type TokensConfig struct {
 	Identity IdentityStore    // nil: nobody acts for another, and there are no Issuers
 	Life     time.Duration    // of access tokens; 0 means TokenLifeDefault, more than TokenLifeMax is cut
 	Now      func() time.Time // nil: time.Now
+	// Anonymous is the name of the principal of requests without a token; "": they are refused.
+	Anonymous string
 }
 
 // Tokens issues access tokens and checks them.
@@ -158,7 +160,9 @@ type Tokens struct {
 	issuers  Issuers
 	identity IdentityStore
 	external checkedTokens
-	open     atomic.Pointer[Principal] // of a build that checks nobody (authz.Open)
+	// anonymous is the name of the principal of who shows nothing; "": who shows nothing is refused.
+	anonymous string
+	open      atomic.Pointer[Principal] // of a build that checks nobody (authz.Open)
 
 	clientKeys ClientKeyStore
 	assertions *jwt.Parser
@@ -179,7 +183,7 @@ func NewTokens(c TokensConfig) *Tokens {
 	}
 	return &Tokens{
 		accounts: c.Accounts, keys: c.Keys, secrets: c.Secrets, rotation: c.Rotation, issuer: c.Issuer, life: min(c.Life, TokenLifeMax), now: c.Now,
-		issuers: c.Issuers, identity: c.Identity,
+		issuers: c.Issuers, identity: c.Identity, anonymous: c.Anonymous,
 		parser:     jwt.NewParser(jwt.WithValidMethods([]string{AlgorithmEdDSA, AlgorithmRS256}), jwt.WithoutClaimsValidation(), jwt.WithStrictDecoding()),
 		clientKeys: c.ClientKeys, throttle: newThrottle(), denials: c.Denials,
 		assertions: jwt.NewParser(jwt.WithValidMethods([]string{AlgorithmEdDSA, AlgorithmES256, AlgorithmRS256}),

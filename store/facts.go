@@ -105,8 +105,12 @@ func auditArgs(c catalog.Caller, args pgx.NamedArgs) pgx.NamedArgs {
 	return args
 }
 
-// credentialOf names what a caller's token was obtained with, as far as that has a name: a personal access token's id.
+// credentialOf names what a caller's token was obtained with, as far as that has a name: a personal access token's id, or none where
+// the server is open and none was shown.
 func credentialOf(p auth.Principal) string {
+	if p.Anonymous {
+		return "none"
+	}
 	if p.PersonalToken == uuid.Nil {
 		return ""
 	}

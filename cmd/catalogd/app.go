@@ -204,7 +204,7 @@ func (a *app) wire(ctx context.Context, ring *auth.Ring) error {
 	a.tokens = auth.NewTokens(auth.TokensConfig{
 		Accounts: a.store, Keys: keys, Secrets: a.secrets, Rotation: a.store, Life: a.config.Tokens.TTL,
 		ClientKeys: a.store, Denials: func(ctx context.Context, d auth.LoginDenial) { a.service.RecordLoginDenial(ctx, d) },
-		Issuers: a.issuers, Identity: a.store,
+		Issuers: a.issuers, Identity: a.store, Anonymous: a.config.Open.Principal,
 	})
 	telemetry.CountDeniedLogins(registry, a.tokens.DeniedLogins)
 	providers, err := a.providers(ctx)
@@ -259,8 +259,14 @@ func (a *app) handler() (http.Handler, error) {
 			Revocations: rest.RevokeTokens(a.tokens, a.service, a.config.PublicURL), Keys: a.tokens, PublicURL: a.config.PublicURL}),
 		manage.Endpoints(manage.Config{Service: a.service, Maintenance: a.operations(), Cursors: a.ring, Stopping: a.stopping})...)
 	endpoints = append(append(endpoints, manage.ReferenceEndpoints()...), api.RootEndpoint())
-	return api.NewServer(api.ServerConfig{Endpoints: endpoints, Authenticator: a.tokens, Audit: a.service, Log: a.log, Metrics: a.metrics,
-		TrustedProxies: a.config.TrustedProxies, Used: a.uses.note})
+	server := api.ServerConfig{
+		Endpoints: endpoints, Authenticator: a.tokens, Audit: a.service, Log: a.log, Metrics: a.metrics,
+		TrustedProxies: a.config.TrustedProxies, Used: a.uses.note,
+	}
+	if a.config.Open.Principal != "" {
+		server.Anonymous = a.tokens.Anonymous
+	}
+	return api.NewServer(server)
 }
 
 // operations are what the management API offers of maintenance.

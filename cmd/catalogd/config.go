@@ -32,6 +32,7 @@ type Config struct {
 	Secrets     SecretsConfig
 	Tokens      TokensConfig
 	Identity    IdentityConfig
+	Open        OpenConfig
 	Maintenance MaintenanceConfig
 	Storage     StorageConfig
 	Cache       CacheConfig
@@ -72,6 +73,12 @@ type TokensConfig struct {
 // IdentityConfig is about who else may say who somebody is.
 type IdentityConfig struct {
 	Issuers []IssuerConfig
+}
+
+// OpenConfig opens a server to everybody, for trials.
+type OpenConfig struct {
+	Principal string // whose requests without a token are taken to be; "": they are refused
+	Public    bool   // also where others than this machine reach the server
 }
 
 // CacheConfig bounds what is kept in memory.
@@ -177,6 +184,10 @@ func (c *Config) validate() error {
 	if authz.Open && !onLoopback(c.Listen) {
 		add("listen", "this build checks nobody and serves loopback alone", "build it without the tag openbench")
 	}
+	if c.Open.Principal != "" && !onLoopback(c.Listen) && !c.Open.Public {
+		add("open.principal", fmt.Sprintf("everybody who reaches %s would be principal %s, without any token", c.Listen, c.Open.Principal),
+			"listen on 127.0.0.1, leave open.principal away, or say open.public: true if it is meant")
+	}
 	if c.PublicURL != "" {
 		u, err := url.Parse(c.PublicURL)
 		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" {
@@ -233,6 +244,10 @@ func (c *Config) warnings() []string {
 	if !onLoopback(c.Listen) && !strings.HasPrefix(c.PublicURL, "https://") {
 		all = append(all, "listen is "+c.Listen+": secrets and tokens cross the network in the clear unless a proxy with TLS "+
 			"stands before this server; name it by public_url: https://…")
+	}
+	if c.Open.Principal != "" {
+		all = append(all, "THIS SERVER IS OPEN: open.principal takes requests without a token for those of principal "+c.Open.Principal+
+			", with all its rights; leave it away for anything but a trial")
 	}
 	if !onLoopback(c.OpsListen) {
 		all = append(all, "ops_listen is "+c.OpsListen+": health and metrics ask nobody who they are; keep that address private")

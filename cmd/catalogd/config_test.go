@@ -114,6 +114,21 @@ func TestConfig_PrintedFormIsReadBack(t *testing.T) {
 	}
 }
 
+// A server that asks nobody who he is must be meant, twice where others reach it, and says so.
+func TestConfig_OpenServersAreMeantAndLoud(t *testing.T) {
+	load := func(flags map[string]string) (Config, error) { return loadConfig(inputs{flags: flags}) }
+	c, err := load(map[string]string{"open.principal": "trial"})
+	if err != nil || !strings.Contains(strings.Join(c.warnings(), "\n"), "THIS SERVER IS OPEN: open.principal takes requests without a token for those of principal trial") {
+		t.Errorf("%v, warned of %q", err, c.warnings())
+	}
+	if _, err := load(map[string]string{"open.principal": "trial", "listen": "0.0.0.0:8181"}); err == nil || !strings.Contains(err.Error(), "everybody who reaches 0.0.0.0:8181 would be principal trial") {
+		t.Errorf("on all addresses: %v", err)
+	}
+	if _, err := load(map[string]string{"open.principal": "trial", "listen": "0.0.0.0:8181", "open.public": "true"}); err != nil {
+		t.Errorf("meant: %v", err)
+	}
+}
+
 func TestConfig_UnknownVariablesAreNamedAndReservedOnesAreNot(t *testing.T) {
 	environ := []string{
 		"CATALOGD_SERVICE_HOST=10.0.0.1", "CATALOGD_PORT=tcp://10.0.0.1", "CATALOGD_LISTENN=hunter2", "CATALOG_URI=http://x", "CATALOGD_EMPTY=",

@@ -33,6 +33,7 @@ type devOptions struct {
 	storageConfig           string
 	properties              pairsFlag // of the warehouse
 	noWorker                bool
+	open                    bool
 }
 
 func (c *call) devOptions() (devOptions, Config, error) {
@@ -45,6 +46,7 @@ func (c *call) devOptions() (devOptions, Config, error) {
 	fs.Var(&o.allowed, "allowed-location", "further `url` that tables may use; may be given several times")
 	fs.StringVar(&o.storageConfig, "storage-config", "", "`file` with Polaris' storageConfigInfo as JSON, for an object store")
 	fs.Var(o.properties, "warehouse-property", "property `key=value` of the warehouse; may be given several times")
+	fs.BoolVar(&o.open, "open", false, "requests without a token are root's: a trial without authentication")
 	fs.BoolVar(&o.noWorker, "no-worker", false, "run no maintenance worker in this process")
 	if _, err := c.parse(fs, 0, 0); err != nil {
 		return o, Config{}, err
@@ -52,6 +54,9 @@ func (c *call) devOptions() (devOptions, Config, error) {
 	// Settings that dev does not decide itself come from the environment, as for serve.
 	flags := map[string]string{
 		"listen": o.listen, "ops_listen": o.opsListen, "storage.allow_file": "true", "database.migrate": "true",
+	}
+	if o.open {
+		flags["open.principal"] = catalog.RootPrincipal
 	}
 	if c.lookup(envName("log.format")) == "" {
 		flags["log.format"] = "text"
