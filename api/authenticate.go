@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"strings"
 
@@ -75,12 +76,28 @@ func authorizationOf(r *http.Request) (string, error) {
 // showsNothing tells whether a request bears no token: it has no Authorization header, or one of a client without a credential.
 func showsNothing(r *http.Request) bool {
 	values := r.Header.Values("Authorization")
-	if len(values) != 1 {
-		return len(values) == 0
+	return len(values) == 0 || len(values) == 1 && auth.BearsNothing(values[0])
+}
+
+// crossSite knows requests of other sites' pages by the headers of their browsers.
+var crossSite = http.NewCrossOriginProtection()
+
+// notByPage refuses requests that a page of another site made its reader's browser send: those whose browser says so, and those that
+// call this machine by another name, which is how a page is read that is not the site's own (DNS rebinding).
+func notByPage(r *http.Request) error {
+	if err := crossSite.Check(r); err != nil {
+		return fault.Wrap(fault.Forbidden, err, "this server is open to everybody on its machine, and so it takes nothing from other sites' pages")
 	}
-	scheme, token, _ := strings.Cut(strings.TrimSpace(values[0]), " ")
-	token = strings.TrimSpace(token)
-	return scheme == "" || strings.EqualFold(scheme, "Bearer") && (token == "" || token == "None" || token == "null")
+	name := r.Host
+	if host, _, err := net.SplitHostPort(name); err == nil {
+		name = host
+	}
+	name = strings.Trim(name, "[]")
+	if name == "" || strings.EqualFold(name, "localhost") || net.ParseIP(name) != nil {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "this server is open to everybody on its machine, and so it answers as localhost and by its address alone, not as %q; "+
+		"open.public lifts that", name)
 }
 
 // challenge adds the header that a 401 must have (RFC 9110, RFC 6750).

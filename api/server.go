@@ -21,9 +21,11 @@ type ServerConfig struct {
 	Authenticator Authenticator
 	// Anonymous tells who a request without a token is from; nil: such requests are refused.
 	Anonymous func(context.Context) (auth.Principal, error)
-	Audit     Auditor // nil keeps nothing
-	Log       *slog.Logger
-	Metrics   *telemetry.Metrics
+	// KeepPagesOut refuses what browsers send on behalf of other sites' pages: for servers that let everybody in who is on this machine.
+	KeepPagesOut bool
+	Audit        Auditor // nil keeps nothing
+	Log          *slog.Logger
+	Metrics      *telemetry.Metrics
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For and Forwarded headers are believed; may be nil.
 	TrustedProxies []netip.Prefix
 	// Used, unless nil, is told of each request of a signed-in caller that was let in. It must not wait for anything.
@@ -79,6 +81,12 @@ func (s *Server) endpointHandler(e Endpoint, c ServerConfig) http.HandlerFunc {
 			return
 		}
 		eventOf(r.Context()).operation = e.Operation
+		if c.KeepPagesOut {
+			if err := notByPage(r); err != nil {
+				fail(w, r, err)
+				return
+			}
+		}
 		if err := next(w, r); err != nil {
 			fail(w, r, err)
 		}

@@ -132,6 +132,50 @@ func TestServer_OpenToWhoShowsNothing(t *testing.T) {
 	}
 }
 
+// A page in somebody's browser reaches what is open on his machine, and is kept out, also from what is public: the token route.
+func TestServer_OpenOnThisMachineIsNotOpenToPages(t *testing.T) {
+	ts := newTestServer(t, publicRow("POST", "/a", func(http.ResponseWriter, *http.Request) error { return nil }))
+	open, err := NewServer(ServerConfig{
+		Endpoints:     []Endpoint{publicRow("POST", "/a", func(http.ResponseWriter, *http.Request) error { return nil })},
+		Authenticator: ts.tokens, Metrics: telemetry.NewMetrics(prometheus.NewRegistry()),
+		Log: telemetry.NewLogger(ts.log, slog.LevelDebug, "json"), KeepPagesOut: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		host, header, value string
+		status              int
+	}{
+		{"127.0.0.1:8181", "", "", 200},
+		{"[::1]:8181", "", "", 200},
+		{"[::1]", "", "", 200},
+		{"localhost", "", "", 200},
+		{"LocalHost:8181", "", "", 200},
+		{"rebound.example.com:8181", "", "", 403},
+		{"rebound.example.com", "", "", 403},
+		{"localhost.example.com", "", "", 403},
+		{"localhost:8181", "Origin", "http://localhost:8181", 200},
+		{"localhost:8181", "Origin", "https://example.com", 403},
+		{"localhost:8181", "Origin", "null", 403},
+		{"localhost:8181", "Sec-Fetch-Site", "cross-site", 403},
+	} {
+		r := httptest.NewRequest("POST", "/a", nil)
+		r.Host = c.host
+		if c.header != "" {
+			r.Header.Set(c.header, c.value)
+		}
+		w := httptest.NewRecorder()
+		if open.ServeHTTP(w, r); w.Code != c.status {
+			t.Errorf("%s %s %s: %d %s, want %d", c.host, c.header, c.value, w.Code, w.Body, c.status)
+		}
+		w = httptest.NewRecorder()
+		if ts.Server.ServeHTTP(w, r); w.Code != 200 {
+			t.Errorf("%s %s %s at a server that is not open: %d", c.host, c.header, c.value, w.Code)
+		}
+	}
+}
+
 func publicRow(method, pattern string, handler HandlerFunc) Endpoint {
 	return Endpoint{Method: method, Pattern: pattern, Operation: "test", Access: Public, Handler: handler}
 }

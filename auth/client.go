@@ -32,12 +32,6 @@ func (t *Tokens) client(ctx context.Context, r TokenRequest) (session, error) {
 		return t.asserted(ctx, r)
 	}
 	readings, refused := readCredentials(r)
-	if open, err := t.anonymousClient(ctx, r, readings); open || err != nil {
-		if err != nil {
-			return session{}, err
-		}
-		return t.anonymousSession(ctx, r)
-	}
 	if refused != nil {
 		return session{}, refused
 	}

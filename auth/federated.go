@@ -36,6 +36,8 @@ func (f *federatedClaim) until() time.Time {
 type origin struct {
 	Federated *federatedClaim `json:"fed,omitempty"`
 	Actor     *actorClaim     `json:"act,omitempty"`
+	// Anonymous tells that nothing was shown for the token: it counts where the server is open as its principal, and nowhere else.
+	Anonymous bool `json:"anon,omitempty"`
 }
 
 // isOwn tells that the principal's own secret obtained the token.
@@ -43,6 +45,7 @@ func (o origin) isOwn() bool { return o.Federated == nil && o.Actor == nil }
 
 // addTo completes a principal with who vouched for it and who acts as it.
 func (o origin) addTo(p *Principal) error {
+	p.Anonymous = o.Anonymous
 	if f := o.Federated; f != nil {
 		p.Issuer, p.Subject, p.Roles.Brought = f.Issuer, f.Subject, f.Roles
 	}

@@ -161,6 +161,9 @@ func (t *Tokens) actorOf(ctx context.Context, r TokenRequest, token string) (*ac
 	if shown.Actor != nil {
 		return nil, oauthError(codeInvalidGrant, "actor_token: its owner acts for another principal already")
 	}
+	if shown.Anonymous {
+		return nil, oauthError(codeInvalidGrant, "actor_token: it was given to anybody, and so its owner acts for nobody")
+	}
 	actor := &actorClaim{
 		Subject: shown.Subject, Name: shown.Name, Scope: shown.Scope, Secret: shown.Secret, Personal: shown.Personal, TokenID: shown.ID,
 		Federated: shown.Federated,

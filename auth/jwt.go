@@ -87,6 +87,9 @@ func (t *Tokens) Authenticate(ctx context.Context, authorization string) (Princi
 		return Principal{}, err
 	}
 	p, err := c.principal()
+	if err == nil {
+		err = t.stillOpen(p)
+	}
 	if err == nil && authz.Open {
 		t.open.Store(&p)
 	}

@@ -256,7 +256,7 @@ func (t *Tokens) issueForClient(ctx context.Context, r TokenRequest) (TokenAnswe
 	if refused != nil {
 		return TokenAnswer{}, refused
 	}
-	client, err := t.client(ctx, r)
+	client, err := t.clientOrAnybody(ctx, r)
 	if err != nil {
 		return TokenAnswer{}, err
 	}
@@ -298,9 +298,12 @@ func (t *Tokens) exchange(ctx context.Context, r TokenRequest, subjectToken stri
 	}
 	r.names(subject.Name)
 	var client session
-	if hasCredentials(r) {
+	switch {
+	case subject.Anonymous && hasCredentials(r):
+		client, err = t.clientOrAnybody(ctx, r)
+	case hasCredentials(r):
 		client, err = t.client(ctx, r)
-	} else {
+	default:
 		client, err = t.bearer(ctx, r, subject)
 	}
 	if err != nil {
@@ -338,6 +341,9 @@ func (t *Tokens) shown(ctx context.Context, token string) (shownToken, error) {
 		return shownToken{}, err
 	}
 	p, err := c.principal()
+	if err == nil {
+		err = t.stillOpen(p)
+	}
 	return shownToken{Principal: p, problem: t.checkTimes(c)}, err
 }
 
@@ -377,7 +383,7 @@ func (t *Tokens) bearer(ctx context.Context, r TokenRequest, subject shownToken)
 			return session{}, t.notAdmitted(ctx, r, account, fault.Message(err))
 		}
 	}
-	if shown.PersonalToken != subject.PersonalToken || shown.SecretMark != subject.SecretMark {
+	if shown.PersonalToken != subject.PersonalToken || shown.SecretMark != subject.SecretMark || shown.Anonymous != subject.Anonymous {
 		return session{}, oauthError(codeInvalidGrant, "subject_token was obtained with another secret than the token in the header")
 	}
 	if shown.PersonalToken != uuid.Nil {
@@ -387,5 +393,6 @@ func (t *Tokens) bearer(ctx context.Context, r TokenRequest, subject shownToken)
 	}
 	return session{
 		Account: account, mark: subject.SecretMark, within: RoleScope{All: true}, family: familyOf(subject.TokenID), signedInAt: subject.SignedInAt,
+		origin: origin{Anonymous: subject.Anonymous},
 	}, nil
 }

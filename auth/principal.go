@@ -45,7 +45,8 @@ type Principal struct {
 	// Issuer is the identity provider that vouched for the caller; "" when the server itself did.
 	Issuer  string
 	Subject string // whom the provider named
-	// Anonymous tells that no token was shown: the server is open, and this is whom it takes everybody for.
+	// Anonymous tells that nothing was shown, for the request or for the token that it bears: the server is open, and this is whom it
+	// takes everybody for.
 	Anonymous bool
 	// Actor is who acts as this principal; nil when it acts itself.
 	Actor *Actor

@@ -129,6 +129,12 @@ func AdministersRoles(p Privilege) bool {
 	return slices.ContainsFunc(rows, func(r Row) bool { return strings.HasPrefix(string(r.Name), catalogRolePrefix) && Implies(p, r.Name) })
 }
 
+// Administers tells whether one of the grants is about other callers' rights: those of AdministersPrincipals, and on a warehouse those
+// of AdministersRoles.
+func Administers(grants []Grant) bool {
+	return AdministersPrincipals(grants) || slices.ContainsFunc(grants, func(g Grant) bool { return AdministersRoles(g.Privilege) })
+}
+
 const catalogRolePrefix = "CATALOG_ROLE_"
 
 // AdministersPrincipals tells whether one of the grants is on the service and about more than warehouses: principals, their

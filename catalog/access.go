@@ -29,6 +29,19 @@ func (s *Service) resolve(ctx context.Context, c Caller, l Lookup) (Resolution, 
 	return s.admit(c, l, res)
 }
 
+// admitCaller judges whether the caller's token counts, and keeps who showed none from being an administrator: what he did as one
+// would last longer than the server is open.
+func (s *Service) admitCaller(c Caller, state *auth.CallerState, held []authz.Grant) error {
+	if err := state.Admit(c.Principal, s.Now()); err != nil {
+		return err
+	}
+	if c.Principal.Anonymous && authz.Administers(held) {
+		return fault.New(fault.Unauthenticated, "this server is open to everybody as principal %q, and that one has rights over principals, "+
+			"roles or the service: sign in, or open the server as a principal without such rights (open.principal)", c.Principal.Name)
+	}
+	return nil
+}
+
 // admitActor judges who acts for the caller, as it was judged when the token was made: what it showed must count, it must still be
 // allowed to act for others, and the caller, who holds the grants, must have no rights over principals. An answer that is kept as all
 // others are decides.
@@ -59,7 +72,7 @@ func (s *Service) admitActor(ctx context.Context, c Caller, held []authz.Grant) 
 
 // admit gives a resolution with what the server itself may do, or refuses it as resolve does.
 func (s *Service) admit(c Caller, l Lookup, res Resolution) (Resolution, error) {
-	if err := res.Caller.Admit(c.Principal, s.Now()); err != nil {
+	if err := s.admitCaller(c, res.Caller, res.Grants); err != nil {
 		return Resolution{}, err
 	}
 	if c.Principal.Kind == auth.System {

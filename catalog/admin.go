@@ -49,7 +49,7 @@ func (s *Service) resolveRoot(ctx context.Context, c Caller) (Resolution, error)
 	if err != nil {
 		return Resolution{}, fmt.Errorf("resolve the grants of %s: %w", c.Principal.Name, err)
 	}
-	if err := state.Admit(c.Principal, s.Now()); err != nil {
+	if err := s.admitCaller(c, state, grants); err != nil {
 		return Resolution{}, err
 	}
 	return Resolution{Caller: state, Grants: grants}, s.admitActor(ctx, c, grants)

@@ -80,8 +80,11 @@ func (s *Service) tokensOf(ctx context.Context, c Caller, n need) (tokenOwner, e
 	return owner, nil
 }
 
-// notByActor keeps who acts for a principal from changing that one's tokens.
+// notByActor keeps who acts for a principal, or came in without a token, from changing that one's tokens.
 func notByActor(c Caller, p PrincipalRecord) error {
+	if c.Principal.Anonymous {
+		return fault.New(fault.Forbidden, "this server is open to everybody as %s, and so who shows no token changes none of its tokens; sign in", p.Name)
+	}
 	if c.Principal.Actor == nil || p.ID != c.Principal.ID {
 		return nil
 	}

@@ -73,7 +73,7 @@ func (s *Service) onlyWarehouse(ctx context.Context, c Caller) (Warehouse, error
 		return Warehouse{}, fmt.Errorf("find the only warehouse: %w", err)
 	}
 	system := c.Principal.Kind == auth.System
-	if err := found.Caller.Admit(c.Principal, s.Now()); err != nil {
+	if err := s.admitCaller(c, found.Caller, found.RootGrants); err != nil {
 		return Warehouse{}, err
 	}
 	if err := s.admitActor(ctx, c, found.RootGrants); err != nil {

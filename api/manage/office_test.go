@@ -54,6 +54,7 @@ type office struct {
 	stopping chan struct{} // ends the requests that wait
 	// plainHooks lets webhooks be without TLS.
 	plainHooks bool
+	openAs     string        // whose requests without a token are; "": nobody's
 	log        *bytes.Buffer // of the requests; whole when their answers have been read
 }
 
@@ -100,7 +101,7 @@ func (o *office) serve() {
 	secrets := auth.NewSecrets(ring)
 	keys := auth.NewKeys(o.store, ring, nil)
 	o.tokens = auth.NewTokens(auth.TokensConfig{Accounts: o.store, Keys: keys, Secrets: secrets, ClientKeys: o.store,
-		Issuers: o.issuers, Identity: o.store,
+		Issuers: o.issuers, Identity: o.store, Anonymous: o.openAs,
 		Denials: func(ctx context.Context, d auth.LoginDenial) { o.service.RecordLoginDenial(ctx, d) }})
 	o.log = &bytes.Buffer{}
 	log := telemetry.NewLogger(o.log, slog.LevelInfo, "text")
@@ -109,11 +110,15 @@ func (o *office) serve() {
 		Webhooks:  catalog.WebhookConfig{Ring: ring, Sender: outbox.NewSender(true, nil), AllowPrivate: o.plainHooks},
 		Providers: map[string]vending.Provider{"FILE": local.Provider{}, "S3": paperS3{}},
 	})
-	server, err := api.NewServer(api.ServerConfig{
+	config := api.ServerConfig{
 		Endpoints: append(rest.Endpoints(rest.Config{Service: o.service, Tokens: rest.IssueTokens(o.tokens, ""), Revocations: rest.RevokeTokens(o.tokens, o.service, ""), Keys: o.tokens}),
 			manage.Endpoints(manage.Config{Service: o.service, Cursors: o.ring, Stopping: o.stopping, Maintenance: &maintenance.Operations{Store: o.store, Tables: o.service, Now: time.Now}})...),
 		Metrics: telemetry.NewMetrics(prometheus.NewRegistry()), Authenticator: o.tokens, Audit: o.service, Log: log,
-	})
+	}
+	if o.openAs != "" {
+		config.Anonymous = o.tokens.Anonymous
+	}
+	server, err := api.NewServer(config)
 	if err != nil {
 		o.t.Fatal(err)
 	}

@@ -264,7 +264,7 @@ func (a *app) handler() (http.Handler, error) {
 		TrustedProxies: a.config.TrustedProxies, Used: a.uses.note,
 	}
 	if a.config.Open.Principal != "" {
-		server.Anonymous = a.tokens.Anonymous
+		server.Anonymous, server.KeepPagesOut = a.tokens.Anonymous, !a.config.Open.Public
 	}
 	return api.NewServer(server)
 }

@@ -184,9 +184,9 @@ func (c *Config) validate() error {
 	if authz.Open && !onLoopback(c.Listen) {
 		add("listen", "this build checks nobody and serves loopback alone", "build it without the tag openbench")
 	}
-	if c.Open.Principal != "" && !onLoopback(c.Listen) && !c.Open.Public {
-		add("open.principal", fmt.Sprintf("everybody who reaches %s would be principal %s, without any token", c.Listen, c.Open.Principal),
-			"listen on 127.0.0.1, leave open.principal away, or say open.public: true if it is meant")
+	if public := c.reachedFrom(); c.Open.Principal != "" && public != "" && !c.Open.Public {
+		add("open.principal", fmt.Sprintf("everybody who reaches %s would be principal %s, without any token", public, c.Open.Principal),
+			"listen on 127.0.0.1 without a proxy before it, leave open.principal away, or say open.public: true if it is meant")
 	}
 	if c.PublicURL != "" {
 		u, err := url.Parse(c.PublicURL)
@@ -253,6 +253,21 @@ func (c *Config) warnings() []string {
 		all = append(all, "ops_listen is "+c.OpsListen+": health and metrics ask nobody who they are; keep that address private")
 	}
 	return all
+}
+
+// reachedFrom names that by which others than this machine reach the server, directly or by a proxy; "" when the configuration knows
+// of nothing.
+func (c *Config) reachedFrom() string {
+	u, err := url.Parse(c.PublicURL)
+	switch {
+	case !onLoopback(c.Listen):
+		return c.Listen
+	case c.PublicURL != "" && (err != nil || !onLoopback(net.JoinHostPort(u.Hostname(), "0"))):
+		return c.PublicURL
+	case len(c.TrustedProxies) > 0:
+		return "its trusted_proxies"
+	}
+	return ""
 }
 
 // onLoopback tells whether an address can be reached from this machine alone. A name that is no address counts as

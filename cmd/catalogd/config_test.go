@@ -121,11 +121,31 @@ func TestConfig_OpenServersAreMeantAndLoud(t *testing.T) {
 	if err != nil || !strings.Contains(strings.Join(c.warnings(), "\n"), "THIS SERVER IS OPEN: open.principal takes requests without a token for those of principal trial") {
 		t.Errorf("%v, warned of %q", err, c.warnings())
 	}
-	if _, err := load(map[string]string{"open.principal": "trial", "listen": "0.0.0.0:8181"}); err == nil || !strings.Contains(err.Error(), "everybody who reaches 0.0.0.0:8181 would be principal trial") {
-		t.Errorf("on all addresses: %v", err)
+	for _, reached := range []struct{ key, value, says string }{
+		{"listen", "0.0.0.0:8181", "everybody who reaches 0.0.0.0:8181 would be principal trial"},
+		{"listen", "[::]:8181", "everybody who reaches [::]:8181"},
+		{"listen", ":8181", "everybody who reaches :8181"},
+		{"listen", "lake.internal:8181", "everybody who reaches lake.internal:8181"},
+		{"public_url", "https://lake.example.com", "everybody who reaches https://lake.example.com"},
+		{"trusted_proxies", "127.0.0.1/32", "everybody who reaches its trusted_proxies"},
+	} {
+		flags := map[string]string{"open.principal": "trial", reached.key: reached.value}
+		if _, err := load(flags); err == nil || !strings.Contains(err.Error(), reached.says) {
+			t.Errorf("%s=%s: %v", reached.key, reached.value, err)
+		}
+		flags["open.public"] = "true"
+		if c, err := load(flags); err != nil || !strings.Contains(strings.Join(c.warnings(), "\n"), "THIS SERVER IS OPEN") {
+			t.Errorf("%s=%s, meant: %v", reached.key, reached.value, err)
+		}
 	}
-	if _, err := load(map[string]string{"open.principal": "trial", "listen": "0.0.0.0:8181", "open.public": "true"}); err != nil {
-		t.Errorf("meant: %v", err)
+	for _, kept := range []string{"127.0.0.1:0", "[::1]:8181", "localhost:8181"} {
+		if _, err := load(map[string]string{"open.principal": "trial", "listen": kept, "public_url": "http://" + kept}); err != nil {
+			t.Errorf("%s: %v", kept, err)
+		}
+	}
+	c, err = load(map[string]string{"open.public": "true"})
+	if err != nil || c.Open.Principal != "" || strings.Contains(strings.Join(c.warnings(), "\n"), "OPEN") {
+		t.Errorf("open.public alone opens nothing: %v, %q", err, c.warnings())
 	}
 }
 

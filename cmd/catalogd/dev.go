@@ -46,7 +46,7 @@ func (c *call) devOptions() (devOptions, Config, error) {
 	fs.Var(&o.allowed, "allowed-location", "further `url` that tables may use; may be given several times")
 	fs.StringVar(&o.storageConfig, "storage-config", "", "`file` with Polaris' storageConfigInfo as JSON, for an object store")
 	fs.Var(o.properties, "warehouse-property", "property `key=value` of the warehouse; may be given several times")
-	fs.BoolVar(&o.open, "open", false, "requests without a token are root's: a trial without authentication")
+	fs.BoolVar(&o.open, "open", false, "requests without a token may work in the warehouse: a trial without authentication")
 	fs.BoolVar(&o.noWorker, "no-worker", false, "run no maintenance worker in this process")
 	if _, err := c.parse(fs, 0, 0); err != nil {
 		return o, Config{}, err
@@ -56,7 +56,7 @@ func (c *call) devOptions() (devOptions, Config, error) {
 		"listen": o.listen, "ops_listen": o.opsListen, "storage.allow_file": "true", "database.migrate": "true",
 	}
 	if o.open {
-		flags["open.principal"] = catalog.RootPrincipal
+		flags["open.principal"] = devVisitor
 	}
 	if c.lookup(envName("log.format")) == "" {
 		flags["log.format"] = "text"
@@ -130,7 +130,10 @@ func (d *dev) prepare(ctx context.Context) error {
 	if err := d.makeRoot(ctx); err != nil {
 		return err
 	}
-	return d.makeWarehouse(ctx)
+	if err := d.makeWarehouse(ctx); err != nil {
+		return err
+	}
+	return d.admitVisitors(ctx)
 }
 
 // end lets go of everything, whatever was reached.
@@ -290,11 +293,10 @@ func (d *dev) ensureWarehouse(ctx context.Context, want catalog.WarehouseDraft) 
 	}
 	properties := have.ShownProperties()
 	maps.Copy(properties, want.Properties)
-	root, err := d.app.store.FindPrincipal(ctx, catalog.RootPrincipal)
+	caller, err := d.root(ctx)
 	if err != nil {
-		return fmt.Errorf("find the principal %s: %w", catalog.RootPrincipal, err)
+		return err
 	}
-	caller := catalog.Caller{Principal: auth.Principal{ID: root.ID, Name: root.Name, Kind: root.Kind, Roles: auth.RoleScope{All: true}}}
 	_, err = d.app.service.UpdateWarehouse(ctx, caller, have.Name, catalog.WarehouseChange{
 		Update: catalog.Update{Version: have.Version, Properties: properties}, Storage: &want.Storage,
 	})
@@ -302,6 +304,15 @@ func (d *dev) ensureWarehouse(ctx context.Context, want catalog.WarehouseDraft) 
 		return fmt.Errorf("bring the warehouse %s up to date with the flags: %w", have.Name, err)
 	}
 	return nil
+}
+
+// root is the principal that dev makes things as.
+func (d *dev) root(ctx context.Context) (catalog.Caller, error) {
+	root, err := d.app.store.FindPrincipal(ctx, catalog.RootPrincipal)
+	if err != nil {
+		return catalog.Caller{}, fmt.Errorf("find the principal %s: %w", catalog.RootPrincipal, err)
+	}
+	return catalog.Caller{Principal: auth.Principal{ID: root.ID, Name: root.Name, Kind: root.Kind, Roles: auth.RoleScope{All: true}}}, nil
 }
 
 // holdsAll tells whether some properties are among others.

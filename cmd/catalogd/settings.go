@@ -50,7 +50,7 @@ var settings = []setting{
 	seconds("tokens.rotate_after", "age in seconds at which a signing key is succeeded by another by itself; 0: never", func(c *Config) *time.Duration { return &c.Tokens.RotateAfter }),
 	issuerList("identity.issuers", "identity providers whose tokens are good here", func(c *Config) *[]IssuerConfig { return &c.Identity.Issuers }),
 	text("open.principal", "for trials: whose requests without a token are taken to be; without it they are refused", func(c *Config) *string { return &c.Open.Principal }),
-	toggle("open.public", "open.principal holds on an address that others than this machine reach, too", func(c *Config) *bool { return &c.Open.Public }),
+	toggle("open.public", "open.principal holds where others than this machine reach the server, too", func(c *Config) *bool { return &c.Open.Public }),
 	toggle("maintenance.embedded", "serve runs a maintenance worker too", func(c *Config) *bool { return &c.Maintenance.Embedded }),
 	size("maintenance.memory", "memory of a compaction, for example 192MiB", func(c *Config) *int64 { return &c.Maintenance.Memory }),
 	text("maintenance.scratch", "folder of the worker's temporary files", func(c *Config) *string { return &c.Maintenance.Scratch }),
