@@ -27,13 +27,18 @@ const (
 // bytes nor its name away. Until then there may be a part of it under its name, and after a crash for ever: nobody
 // has been told the name yet.
 func (t folderTree) write(_ context.Context, name string, body []byte) error {
-	folder, err := t.folderOf(name)
+	below := path.Dir(name)
+	folder, err := t.openWritten(below)
 	if err != nil {
-		return err
+		var root *os.Root
+		if root, err = t.folderOf(below); err != nil {
+			return err
+		}
+		folder = rootedFolder{root}
 	}
 	defer folder.Close()
 	name = path.Base(name)
-	f, err := folder.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	f, err := folder.create(name)
 	if err != nil {
 		return fmt.Errorf("create %s: %w", name, err)
 	}
@@ -45,23 +50,41 @@ func (t folderTree) write(_ context.Context, name string, body []byte) error {
 		err = closed
 	}
 	if err != nil {
-		_ = folder.Remove(name)
+		_ = folder.remove(name)
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
 }
 
+// writtenFolder is an open folder in which a file is made.
+type writtenFolder interface {
+	create(name string) (*os.File, error)
+	remove(name string) error
+	sync() error
+	Close() error
+}
+
+// rootedFolder goes through os.Root, which every system has.
+type rootedFolder struct{ *os.Root }
+
+func (f rootedFolder) create(name string) (*os.File, error) {
+	return f.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+}
+
+func (f rootedFolder) remove(name string) error { return f.Remove(name) }
+
+func (f rootedFolder) sync() error { return syncFolder(f.Root, ".") }
+
 // syncBoth makes a file's bytes and its name in the folder last, at the same time: both were there before, and neither
 // needs the other to be first.
-func syncBoth(f *os.File, folder *os.Root) error {
+func syncBoth(f *os.File, folder writtenFolder) error {
 	named := make(chan error, 1)
-	go func() { named <- syncFolder(folder, ".") }()
+	go func() { named <- folder.sync() }()
 	return errors.Join(f.Sync(), <-named)
 }
 
 // folderOf opens the folder that a file is to lie in, once for all that is done there, and makes it when it is missing.
-func (t folderTree) folderOf(name string) (*os.Root, error) {
-	below := path.Dir(name)
+func (t folderTree) folderOf(below string) (*os.Root, error) {
 	for made := false; ; made = true {
 		root, err := t.root()
 		if err == nil {
@@ -89,8 +112,13 @@ func syncFolder(root *os.Root, name string) error {
 		return fmt.Errorf("open folder %s: %w", name, err)
 	}
 	defer f.Close()
-	if err := f.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
-		return fmt.Errorf("sync folder %s: %w", name, err)
+	return syncOpened(f)
+}
+
+// syncOpened passes over file systems that cannot sync a folder.
+func syncOpened(folder *os.File) error {
+	if err := folder.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
+		return fmt.Errorf("sync folder %s: %w", folder.Name(), err)
 	}
 	return nil
 }
