@@ -108,7 +108,7 @@ type GrantStore interface {
 	AddGrant(ctx context.Context, role RoleRecord, g RoleGrant, f Fact) error
 	// RevokeGrant is idempotent.
 	RevokeGrant(ctx context.Context, role RoleRecord, g RoleGrant, f Fact) error
-	// ChangeGrants makes all of these changes of catalog roles' grants in their order, each idempotent with its own fact, or none of them.
+	// ChangeGrants makes all of these changes of catalog roles' grants, those of one grant in their order, each idempotent with its own fact, or none of them.
 	ChangeGrants(ctx context.Context, changes []GrantWrite) error
 	// ListGrants gives a role's grants behind one, outermost securables first; limit 0 is all of them.
 	ListGrants(ctx context.Context, role RoleRecord, behind GrantKey, limit int) ([]RoleGrant, error)

@@ -336,9 +336,9 @@ func (s *Service) RevokeTokens(ctx context.Context, c Caller, principal string, 
 	}
 	f := s.fact(c, "revoke-tokens", principal, uuid.Nil, p.ID)
 	f.Details = map[string]any{"token": nameOr(which.TokenID, "all"), "personal": which.Personal}
-	kept := auth.TokenLifeMax
-	if p.Kind == auth.Federated {
-		kept = foreignRevocationKept
+	kept, err := s.revocationKept(ctx, p)
+	if err != nil {
+		return err
 	}
 	err = s.Admin.RevokeTokens(ctx, TokenRevocation{
 		PrincipalID: p.ID, TokenID: which.TokenID, ExpiresAt: f.At.Add(kept), Personal: which.Personal,
@@ -347,6 +347,22 @@ func (s *Service) RevokeTokens(ctx context.Context, c Caller, principal string, 
 		return fmt.Errorf("revoke tokens of %s: %w", principal, err)
 	}
 	return nil
+}
+
+// revocationKept is for how long the revocation of a principal's token is kept: whoever is an identity provider's subject, by a link too,
+// may have shown a token of the provider's.
+func (s *Service) revocationKept(ctx context.Context, p PrincipalRecord) (time.Duration, error) {
+	if p.Kind == auth.Federated {
+		return foreignRevocationKept, nil
+	}
+	linked, err := s.Admin.LinkedIdentities(ctx, p.ID)
+	if err != nil {
+		return 0, fmt.Errorf("list the identities of %s: %w", p.Name, err)
+	}
+	if len(linked) > 0 {
+		return foreignRevocationKept, nil
+	}
+	return auth.TokenLifeMax, nil
 }
 
 // RevokeShown ends the very token that the caller showed, whoever acts by it, from the next request on, on every server: a personal

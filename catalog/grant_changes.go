@@ -26,7 +26,7 @@ type GrantWrite struct {
 	Fact   Fact // is left out when there is nothing to change
 }
 
-// ChangeGrants makes all the changes in their order, or none. Each needs what Grant or Revoke needs for it. What is wrong with the
+// ChangeGrants makes all the changes, those of one grant in their order, or none. Each needs what Grant or Revoke needs for it. What is wrong with the
 // changes is said of all of them, and what is refused or missing of the first, by their place, which counts from 0.
 func (s *Service) ChangeGrants(ctx context.Context, c Caller, warehouse string, changes []GrantChange) error {
 	if len(changes) == 0 || len(changes) > GrantChangesMax {

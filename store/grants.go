@@ -1,7 +1,10 @@
 package store
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -54,8 +57,14 @@ func addGrant(ctx context.Context, tx pgx.Tx, sqlLock string, role catalog.RoleR
 	return writeFact(ctx, tx, f)
 }
 
-// ChangeGrants makes all of the changes or none. Those that find a deadlock with others' begin again, as all transactions do.
+// ChangeGrants makes all of the changes or none. They are written in one order whatever the request's is, for else two requests about
+// the same grants would wait for each other in a circle, which the database looks for only after a second; those of one grant stay in theirs.
 func (s *Store) ChangeGrants(ctx context.Context, changes []catalog.GrantWrite) error {
+	changes = slices.Clone(changes)
+	slices.SortStableFunc(changes, func(a, b catalog.GrantWrite) int {
+		return cmp.Or(bytes.Compare(a.Role.ID[:], b.Role.ID[:]), bytes.Compare(a.Grant.ID[:], b.Grant.ID[:]),
+			cmp.Compare(a.Grant.Kind, b.Grant.Kind), cmp.Compare(a.Grant.Privilege, b.Grant.Privilege))
+	})
 	return s.InTx(ctx, func(tx pgx.Tx) error {
 		for _, c := range changes {
 			change := func() error { return addGrant(ctx, tx, sqlLockRole, c.Role, c.Grant, c.Fact) }

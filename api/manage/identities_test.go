@@ -45,6 +45,11 @@ func TestIdentities_ASubjectIsLinkedByHand(t *testing.T) {
 	if now := o.count(`SELECT count(*) FROM principals`); now != before {
 		t.Errorf("there were %d principals and are %d", before, now)
 	}
+	// What is revoked may be the provider's, and stays so for as long as that may be good.
+	root.want(204, post, "/principals/etl/revoke-tokens", `{"tokenId":"somebody's"}`)
+	if o.count(`SELECT count(*) FROM revoked_tokens WHERE expires_at > now() + interval '5 years'`) != 1 {
+		t.Error("the revocation of a linked subject's token ends before the token may")
+	}
 	root.want(404, del, unlinkPath("etl", idp.URL, "job"), "")
 	root.want(204, del, unlinkPath("etl", idp.URL, "job/7"), "")
 	for name, job := range map[string]*person{"the provider's token": bearer, "ours": exchanged} {
