@@ -143,14 +143,21 @@ func passes(err error) bool {
 
 // printJob shows a job. A job that was refused or failed makes the command fail, with the reason on standard error.
 func (c *call) printJob(output string, s jobStatus) error {
+	failed := s.State == maintenance.Refused || s.State == maintenance.Failed
 	if output == "json" {
 		if err := printJSON(c.Out, s.raw); err != nil {
 			return err
 		}
-	} else if err := printFields(c.Out, s.fields()); err != nil {
-		return err
+	} else {
+		shown := s
+		if failed {
+			shown.Reason = maintenance.Reason{} // it comes on standard error, and once is enough
+		}
+		if err := printFields(c.Out, shown.fields()); err != nil {
+			return err
+		}
 	}
-	if s.State == maintenance.Refused || s.State == maintenance.Failed {
+	if failed {
 		fmt.Fprintf(c.Err, "%s: %s: %s\n", c.Name, s.State, firstOf(s.Reason.Message, s.Reason.Code))
 		return errFailedShown
 	}

@@ -230,17 +230,20 @@ func TestWaitForJob_OutlivesTokenAndServer(t *testing.T) {
 	}
 }
 
-// TestPrintJob_RefusedAndFailedEndWithOne: the reason goes to standard error, and the exit code says so.
+// TestPrintJob_RefusedAndFailedEndWithOne: the reason goes to standard error, and there alone; the exit code says so.
 func TestPrintJob_RefusedAndFailedEndWithOne(t *testing.T) {
 	for state, want := range map[string]error{"succeeded": nil, "nothing_to_do": nil, "queued": nil, "refused": errFailedShown, "failed": errFailedShown} {
-		var errs strings.Builder
-		c := &call{Out: &strings.Builder{}, Err: &errs, Name: "catalogd maintenance run"}
+		var out, errs strings.Builder
+		c := &call{Out: &out, Err: &errs, Name: "catalogd maintenance run"}
 		status := jobStatus{State: maintenance.State(state), Reason: maintenance.Reason{Code: "code", Message: "column a is a list"}}
 		if err := c.printJob("table", status); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", state, err, want)
 		}
 		if (want != nil) != strings.Contains(errs.String(), "column a is a list") {
 			t.Errorf("%s: standard error has %q", state, errs.String())
+		}
+		if (want == nil) != strings.Contains(out.String(), "column a is a list") || !strings.Contains(out.String(), state) {
+			t.Errorf("%s: standard output has %q", state, out.String())
 		}
 	}
 }
