@@ -32,6 +32,8 @@ type call struct {
 	Name     string
 
 	command *command
+	// about are the settings that the command's help shows, of those that it reads; nil: all.
+	about []string
 }
 
 // usageError is a wrong command line: exit code 2.
@@ -191,7 +193,11 @@ func (c *call) printHelp(fs *flag.FlagSet) {
 	if hasFlags(fs) {
 		fmt.Fprintln(c.Out)
 	}
+	hidden := c.hiddenFlags()
 	fs.VisitAll(func(f *flag.Flag) {
+		if slices.Contains(hidden, f.Name) {
+			return
+		}
 		kind, help := flag.UnquoteUsage(f)
 		line := strings.TrimRight("  "+dashed(f.Name)+" "+strings.ToUpper(kind), " ")
 		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" {
@@ -199,6 +205,20 @@ func (c *call) printHelp(fs *flag.FlagSet) {
 		}
 		fmt.Fprintf(c.Out, "%s\n        %s\n", line, help)
 	})
+	if len(hidden) > 0 {
+		fmt.Fprintln(c.Out, "\nThe other settings of `catalogd serve` are read too, and change nothing here.")
+	}
+}
+
+// hiddenFlags are those of settings that the command has nothing to do with.
+func (c *call) hiddenFlags() []string {
+	var hidden []string
+	for _, s := range settings {
+		if c.about != nil && !slices.Contains(c.about, s.key) {
+			hidden = append(hidden, flagName(s.key))
+		}
+	}
+	return hidden
 }
 
 func hasFlags(fs *flag.FlagSet) bool {
@@ -235,12 +255,16 @@ func (c *call) configured(more ...func(*flag.FlagSet)) (Config, error) {
 func (c *call) configFlags(fs *flag.FlagSet) func() (Config, error) {
 	given := map[string]string{}
 	path := fs.String("config", "", "configuration `file` in YAML (default: the variable CATALOGD_CONFIG, else none)")
+	defaults := defaultConfig()
 	for _, s := range settings {
 		take := func(value string) error { given[s.key] = value; return nil }
 		if s.toggle {
 			fs.BoolFunc(flagName(s.key), s.help, take)
 		} else {
 			fs.Func(flagName(s.key), s.help, take)
+		}
+		if !s.secret && !s.document {
+			fs.Lookup(flagName(s.key)).DefValue = s.show(&defaults)
 		}
 	}
 	return func() (Config, error) {

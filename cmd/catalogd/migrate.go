@@ -9,6 +9,7 @@ import (
 )
 
 func runMigrate(ctx context.Context, c *call) error {
+	c.about = []string{"database.url", "database.direct_url", "database.pooler", "log.level", "log.format"}
 	config, err := c.configured()
 	if err != nil {
 		return err
