@@ -167,6 +167,9 @@ func (s *Service) ListAudit(ctx context.Context, c Caller, warehouse string, q A
 	if err != nil {
 		return nil, Feed{}, err
 	}
+	if err := checkOperation(q.Operation); err != nil {
+		return nil, Feed{}, err
+	}
 	q.WarehouseID, q.Limit = id, min(q.Limit, auditPageMax+1)
 	rows, feed, err := s.Store.ListAudit(ctx, q)
 	if err != nil {

@@ -97,6 +97,24 @@ func TestAudit_TimesThatTheDatabaseHasNot(t *testing.T) {
 	o.admin().want(400, get, "/catalogs/lake/maintenance/jobs?pageToken="+api.PageToken("0000-01-01T00:00:00Z 11111111-1111-4111-8111-111111111111"), "")
 }
 
+// The name of no operation is refused, with what was probably meant and what there is: an empty list would read as if nothing had happened.
+func TestAudit_TheNameOfNoOperationIsRefused(t *testing.T) {
+	o := newOffice(t)
+	bob := o.login(o.hire("bob", "readers"), "")
+	for _, path := range []string{"/audit?operation=create-principals", "/audit?order=oldest&operation=create-principals"} {
+		r := o.admin().want(400, get, path, "")
+		for _, says := range []string{`there is no operation \"create-principals\"`, "did you mean create-principal?", "commit-table, ", "bootstrap, "} {
+			if !strings.Contains(r.body, says) {
+				t.Errorf("%s: %s is missing in %s", path, says, r.body)
+			}
+		}
+	}
+	bob.want(403, get, "/audit?operation=nonsense", "")
+	if r := o.admin().want(200, get, "/audit?operation=rename-view", ""); !strings.Contains(r.body, `"rows":[]`) {
+		t.Errorf("what nobody did: %s", r.body)
+	}
+}
+
 // A token that was good and is revoked is kept too, with whose it is.
 func TestAudit_RevokedTokens(t *testing.T) {
 	o := newOffice(t)

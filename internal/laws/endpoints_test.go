@@ -1,8 +1,10 @@
 package laws
 
 import (
+	"go/ast"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	"catalogd/api"
 	"catalogd/api/manage"
 	"catalogd/api/rest"
+	"catalogd/catalog"
 	"catalogd/openapi"
 )
 
@@ -136,4 +139,62 @@ func TestLaw_OnlyTheseRoutesArePublic(t *testing.T) {
 func allEndpoints() []api.Endpoint {
 	rows := append(rest.Endpoints(rest.Config{}), manage.Endpoints(manage.Config{})...)
 	return append(append(rows, manage.ReferenceEndpoints()...), api.RootEndpoint())
+}
+
+// The audit is asked by the names of operations, and refuses names that it cannot have: it must know all that it has.
+func TestLaw_TheAuditKnowsEveryOperation(t *testing.T) {
+	known := catalog.KnownOperations()
+	for _, e := range append(rest.Endpoints(rest.Config{}), manage.Endpoints(manage.Config{})...) {
+		if !slices.Contains(known, e.Operation) {
+			t.Errorf("%q is a route's and not known: add it to catalog/operation_names.go", e.Operation)
+		}
+	}
+	check(t, func(s *source) []string {
+		var out []string
+		seen := 0
+		for _, f := range s.files {
+			if f.test || f.folder != "catalog" && f.folder != "maintenance" && f.folder != "store" {
+				continue
+			}
+			ast.Inspect(f.ast, func(n ast.Node) bool {
+				name, ok := operationNamed(n)
+				if !ok {
+					return true
+				}
+				if seen++; !slices.Contains(known, name) {
+					out = append(out, s.line(f, n.Pos())+": the audit can have "+strconv.Quote(name)+": add it to catalog/operation_names.go")
+				}
+				return true
+			})
+		}
+		if seen < 50 {
+			t.Errorf("found %d operations in the source: has their spelling changed?", seen)
+		}
+		return out
+	})
+}
+
+// operationNamed gives the name that a need{…}, a fact(…) or an Operation: … in the source has.
+func operationNamed(n ast.Node) (string, bool) {
+	var named ast.Expr
+	switch n := n.(type) {
+	case *ast.CompositeLit:
+		if kind, ok := n.Type.(*ast.Ident); ok && kind.Name == "need" && len(n.Elts) > 0 {
+			named = n.Elts[0]
+		}
+	case *ast.KeyValueExpr:
+		if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Operation" {
+			named = n.Value
+		}
+	case *ast.CallExpr:
+		if called, ok := n.Fun.(*ast.SelectorExpr); ok && (called.Sel.Name == "fact" || called.Sel.Name == "linkFact") && len(n.Args) > 1 {
+			named = n.Args[1]
+		}
+	}
+	text, ok := named.(*ast.BasicLit)
+	if !ok {
+		return "", false
+	}
+	name, err := strconv.Unquote(text.Value)
+	return name, err == nil
 }
