@@ -90,6 +90,40 @@ func TestFederation_RolesComeWithTheToken(t *testing.T) {
 	}
 }
 
+// The revocation of an identity provider's token is in the audit, with the token's id and whom it named, and so is who shows it afterwards.
+func TestFederation_RevocationsAreInTheAudit(t *testing.T) {
+	o, idp := federated(t)
+	for _, c := range []struct{ subject, name, id string }{{"u-1", "sso:ann", "idp-token-1"}, {"u-2", "sso:bob", ""}} {
+		claims := map[string]any{"preferred_username": strings.TrimPrefix(c.name, "sso:"), "jti": c.id}
+		if c.id == "" {
+			delete(claims, "jti")
+		}
+		raw := idp.Token(c.subject, claims)
+		user := o.with(raw)
+		shown, _ := user.want(200, get, "/whoami", "").at(t, "token", "id").(string)
+		if shown == "" || c.id != "" && shown != c.id {
+			t.Errorf("the token of %s is %q, want %q", c.name, shown, c.id)
+		}
+		if r := o.revoke("", url.Values{"token": {raw}}); r.status != 200 {
+			t.Fatalf("%d %s", r.status, r.body)
+		}
+		user.want(401, get, "/catalogs", "")
+		for query, want := range map[string]string{
+			"operation=revoke-token&allowed=true":     c.name,
+			"operation=list-warehouses&allowed=false": "",
+		} {
+			_, r := o.admin().page("/audit?principal=" + url.QueryEscape(c.name) + "&" + query)
+			rows, _ := r.object(t)["rows"].([]any)
+			if len(rows) != 1 || rows[0].(map[string]any)["tokenId"] != shown || want != "" && rows[0].(map[string]any)["subject"] != want {
+				t.Errorf("%s of %s: %s", query, c.name, r.body)
+			}
+			if strings.Contains(r.body, raw) {
+				t.Errorf("the audit has the token of %s", c.name)
+			}
+		}
+	}
+}
+
 // Hostile tokens stay outside on every kind of route, and nobody is made for them.
 func TestFederation_HostileTokensMakeNobody(t *testing.T) {
 	o, idp := federated(t)
