@@ -52,7 +52,7 @@ type StoredKey struct {
 type AccountStore interface {
 	FindAccountByClientID(ctx context.Context, clientID string) (Account, error)
 	FindAccountByID(ctx context.Context, id uuid.UUID) (Account, error)
-	FindAccountByName(ctx context.Context, name string) (Account, error)
+	FindAccountByName(ctx context.Context, name string) (Account, error) // without its secret
 	FindPersonalToken(ctx context.Context, id uuid.UUID) (PersonalAccount, error)
 }
 

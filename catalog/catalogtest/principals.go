@@ -203,9 +203,11 @@ func (s *Store) FindAccountByID(ctx context.Context, id uuid.UUID) (auth.Account
 	return s.findAccount(ctx, "FindAccountByID", func(p principalRow) bool { return p.ID == id })
 }
 
-// FindAccountByName gives the account of a principal's name.
+// FindAccountByName gives the account of a principal's name, without its secret.
 func (s *Store) FindAccountByName(ctx context.Context, name string) (auth.Account, error) {
-	return s.findAccount(ctx, "FindAccountByName", func(p principalRow) bool { return p.Name == name })
+	account, err := s.findAccount(ctx, "FindAccountByName", func(p principalRow) bool { return p.Name == name })
+	account.Secret = auth.StoredSecret{}
+	return account, err
 }
 
 func (s *Store) findAccount(ctx context.Context, method string, wanted func(principalRow) bool) (auth.Account, error) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -53,6 +54,18 @@ var callerPromises = []promise{
 		b.must(b.admin.DropPrincipal(b.Context(), b.principal.ID, b.fact("drop-principal", "alice")))
 		_, err := b.accounts().FindPersonalToken(b.Context(), t.ID)
 		b.refused(err, fault.NotFound, "")
+	}},
+	{"AnAccountIsFoundByItsName", func(b *bench) {
+		b.addPrincipal()
+		a, err := b.accounts().FindAccountByName(b.Context(), b.principal.Name)
+		b.must(err)
+		if a.ID != b.principal.ID || a.Name != b.principal.Name || a.Secret.Form != nil || a.State == nil {
+			b.Errorf("by its name the account is %+v", a)
+		}
+		for _, other := range []string{"", "nobody", strings.ToUpper(b.principal.Name)} {
+			_, err := b.accounts().FindAccountByName(b.Context(), other)
+			b.refused(err, fault.NotFound, "")
+		}
 	}},
 	{"UsesAreNoted", usesAreNoted},
 	{"ARevokedTokenIsListed", func(b *bench) {
