@@ -123,11 +123,14 @@ CREATE TABLE grants (
     securable_id uuid NOT NULL,
     privilege text NOT NULL,
     created_at timestamp with time zone NOT NULL,
+    namespace_id uuid,
     CONSTRAINT grants_pkey PRIMARY KEY (role_id, securable_id, privilege, securable_kind),
     CONSTRAINT grants_move_epoch TRIGGER DEFERRABLE INITIALLY DEFERRED,
     CONSTRAINT grants_warehouse_id_fkey FOREIGN KEY (warehouse_id) REFERENCES warehouses(id) ON DELETE CASCADE
 );
+CREATE INDEX grants_inside ON grants USING btree (role_id, namespace_id) WHERE (namespace_id IS NOT NULL);
 CREATE INDEX grants_securable ON grants USING btree (securable_id);
+CREATE TRIGGER grants_place BEFORE INSERT ON grants FOR EACH ROW WHEN ((new.securable_kind = ANY (ARRAY['table'::text, 'view'::text]))) EXECUTE FUNCTION place_grant();
 
 CREATE TABLE idempotency_keys (
     principal_id uuid NOT NULL,
@@ -180,6 +183,7 @@ CREATE INDEX jobs_finished ON jobs USING btree (finished_at) WHERE (finished_at 
 CREATE UNIQUE INDEX jobs_open ON jobs USING btree (table_id, kind) WHERE (state = ANY (ARRAY['queued'::text, 'running'::text]));
 CREATE INDEX jobs_table ON jobs USING btree (table_id, created_at DESC);
 CREATE INDEX jobs_warehouse ON jobs USING btree (warehouse_id, created_at DESC, id);
+CREATE TRIGGER jobs_place BEFORE INSERT ON jobs FOR EACH ROW EXECUTE FUNCTION place_job();
 
 CREATE TABLE locations (
     location text COLLATE "C" NOT NULL,
@@ -433,6 +437,7 @@ CREATE UNIQUE INDEX tables_folded_key ON tables USING btree (namespace_id, COALE
 CREATE UNIQUE INDEX tables_name_key ON tables USING btree (namespace_id, name) INCLUDE (kind);
 CREATE INDEX tables_owner ON tables USING btree (owner_id, namespace_id) WHERE (owner_id IS NOT NULL);
 CREATE INDEX tables_warehouse ON tables USING btree (warehouse_id);
+CREATE TRIGGER tables_move_grants AFTER UPDATE OF namespace_id ON tables FOR EACH ROW WHEN ((new.namespace_id IS DISTINCT FROM old.namespace_id)) EXECUTE FUNCTION move_grants();
 
 CREATE TABLE warehouses (
     id uuid NOT NULL,

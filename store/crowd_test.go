@@ -135,16 +135,17 @@ func TestPlans_OfManyGrants(t *testing.T) {
 	picked := catalog.NamesWanted{WarehouseID: b.home, In: b.namespaces["picked"], Kind: catalog.KindTable, GrantedTo: &catalog.GrantedTo{
 		Principal: b.principal, Privileges: authz.Implying(authz.TableList),
 	}}
-	sqlPicked, pickedArgs := namesQuery(picked, "", 1001, 0)
+	sqlPicked, pickedArgs := namesQuery(nameList{wanted: picked}, "", 1001)
 	listed := picked
 	listed.In, listed.GrantedTo = b.namespaces["listed"], nil
-	sqlListed, listedArgs := namesQuery(listed, "", 1001, 0)
+	sqlListed, listedArgs := namesQuery(nameList{wanted: listed}, "", 1001)
 	whole, err := b.store.Resolve(t.Context(), catalog.Lookup{Principal: b.principal, Warehouse: "w", Namespace: catalog.Namespace{"holding"}, Table: "table_000001"})
 	if err != nil || len(whole.Grants) == 0 {
 		t.Fatal(whole, err)
 	}
 	kept, _ := b.store.decisions.find(decisionKey(catalog.Lookup{Principal: b.principal, Warehouse: "w", Namespace: catalog.Namespace{"holding"}}))
 	roles := kept.tableRoleIDs
+	sqlPickedTo, pickedToArgs := namesQuery(nameList{wanted: picked, acting: roles}, "", 1001)
 	if len(kept.tableRoles) != 5 {
 		t.Errorf("roles with grants on tables: %v", kept.tableRoles)
 	}
@@ -162,7 +163,8 @@ func TestPlans_OfManyGrants(t *testing.T) {
 		"look a table up":                 {sqlFindTables, []any{[]string{b.namespaces["holding"].String()}, []string{"table_000001"}}, 100},
 		"root grants":                     {sqlResolveRootGrants, []any{root}, 100},
 		"warehouses of who names none":    {sqlResolveWarehouses, []any{root}, 300},
-		"list by grants":                  {sqlPicked, pickedArgs, 300},
+		"list by grants":                  {sqlPicked, pickedArgs, 150},
+		"list by grants of kept roles":    {sqlPickedTo, pickedToArgs, 100},
 		"list":                            {sqlListed, listedArgs, 100},
 	} {
 		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"context"
 	"encoding/binary"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -24,6 +26,8 @@ const (
 	decisionsBytesMax = 16 << 20
 	// decisionOverheadBytes stands for an entry's structs and its place in the cache.
 	decisionOverheadBytes = 1024
+	// turnSecondsMax is how long a request waits while another asks the same; then it asks too.
+	turnSecondsMax = time.Second
 )
 
 // decision is a Resolution but for the table or view and the grants on it. Nobody writes to what it points at.
@@ -38,11 +42,45 @@ type decision struct {
 
 // decisions keeps them by who asks for what.
 type decisions struct {
-	mu   sync.Mutex
-	kept *lru.Cache[string, decision]
+	mu     sync.Mutex
+	kept   *lru.Cache[string, decision]
+	asking map[string]chan struct{} // closed when the answer is there, or none came
 }
 
-func newDecisions() *decisions { return &decisions{kept: lru.New[string, decision](decisionsBytesMax)} }
+func newDecisions() *decisions {
+	return &decisions{kept: lru.New[string, decision](decisionsBytesMax), asking: map[string]chan struct{}{}}
+}
+
+// turn lets one at a time ask for everything: it gets done, which it must call, and whoever comes meanwhile waits for that
+// and gets nil. Nobody takes over another's answer, which may be of a moment before he came: he looks at what is kept
+// again, as always with an epoch that is read after his coming. Who has waited for long gets nil too.
+func (d *decisions) turn(ctx context.Context, key string) (done func(), err error) {
+	d.mu.Lock()
+	asking, found := d.asking[key]
+	if !found {
+		asking = make(chan struct{})
+		d.asking[key] = asking
+	}
+	d.mu.Unlock()
+	if !found {
+		return func() {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			delete(d.asking, key)
+			close(asking)
+		}, nil
+	}
+	longest := time.NewTimer(turnSecondsMax)
+	defer longest.Stop()
+	select {
+	case <-asking:
+		return nil, nil
+	case <-longest.C:
+		return nil, nil
+	case <-ctx.Done():
+		return nil, translate(ctx.Err())
+	}
+}
 
 func (d *decisions) find(key string) (decision, bool) {
 	d.mu.Lock()

@@ -67,7 +67,7 @@ func TestLists_OfManyNames(t *testing.T) {
 		"children":         {children, "n010000", "Index Only Scan using namespaces_children"},
 		"top levels":       {top, "n010000", "Index Only Scan using namespaces_top"},
 	} {
-		statement, args := namesQuery(c.wanted, c.behind, 1001, 0)
+		statement, args := namesQuery(nameList{wanted: c.wanted}, c.behind, 1001)
 		plan := explain(t, b, statement, args...)
 		if strings.Contains(plan, "Seq Scan on tables") || c.want != "" && (!strings.Contains(plan, c.want) || strings.Contains(plan, "Sort")) {
 			t.Errorf("%s: wanted is a walk along an index:\n%s", name, plan)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"maps"
 	"strings"
 
 	"github.com/google/uuid"
@@ -55,48 +56,78 @@ const sqlListNamespaces = namesBegin + `$5` + namesOf + `
     ORDER BY namespaces.levels
     LIMIT (SELECT $4::bigint)` + namesEnd
 
-// What counts is what the roles of this warehouse hold on things in it; all of that is read, for there is no way from a
-// namespace to the grants on what is in it that reads less of others'.
-const sqlListGranted = `
+// Two ways to the roles that count, which are this warehouse's: they are found here, or named by what is kept, which
+// holds if the list is of its epoch.
+const (
+	sqlListGranted = `
 WITH ` + activeRoles + `, acting AS (
     SELECT DISTINCT catalog_roles.id
     FROM active
     JOIN catalog_role_members ON catalog_role_members.principal_role_id = active.id
     JOIN catalog_roles ON catalog_roles.id = catalog_role_members.catalog_role_id
     WHERE catalog_roles.warehouse_id = (SELECT namespaces.warehouse_id FROM namespaces WHERE namespaces.id = (SELECT @namespace::uuid))
+)` + grantedNames
+	sqlListGrantedTo = `
+WITH acting AS (
+    SELECT unnest((SELECT @acting::text)::uuid[]) AS id
+)` + grantedNames
+)
+
+// Nothing is read but the grants of these roles on what is in the namespace (grants_inside), and those tables.
+const grantedNames = `, inside AS (
+    SELECT held.securable_id AS id, held.securable_kind AS kind
+    FROM acting
+    CROSS JOIN LATERAL (
+        SELECT grants.securable_id, grants.securable_kind FROM grants
+        WHERE grants.role_id = acting.id AND grants.namespace_id = (SELECT @namespace::uuid)
+          AND grants.privilege = ANY ((SELECT @privileges::text[])::text[])
+        OFFSET 0
+    ) AS held
+    UNION
+    SELECT tables.id, tables.kind FROM tables
+    WHERE tables.owner_id = (SELECT @owner::uuid) AND tables.namespace_id = (SELECT @namespace::uuid)
 )
 ` + namesBegin + `@epoch` + namesOf + `
-    SELECT tables.name FROM tables
-    WHERE tables.namespace_id = (SELECT @namespace::uuid)
-      AND ((SELECT @kind::text) = '' OR tables.kind = (SELECT @kind::text)) AND tables.name > (SELECT @after::text)
-      AND (tables.owner_id = (SELECT @owner::uuid) OR EXISTS (
-          SELECT 1 FROM grants JOIN acting ON acting.id = grants.role_id
-          WHERE grants.securable_id = tables.id AND grants.securable_kind = tables.kind
-            AND grants.privilege = ANY ((SELECT @privileges::text[])::text[])))
-    ORDER BY tables.name
+    SELECT named.name
+    FROM inside
+    CROSS JOIN LATERAL (
+        SELECT tables.name FROM tables
+        WHERE tables.id = inside.id AND tables.kind = inside.kind AND tables.namespace_id = (SELECT @namespace::uuid)
+          AND ((SELECT @kind::text) = '' OR tables.kind = (SELECT @kind::text)) AND tables.name > (SELECT @after::text)
+        LIMIT 1
+    ) AS named
+    ORDER BY named.name
     LIMIT (SELECT @limit::bigint)` + namesEnd
 
-// namesQuery gives the statement for a piece of so many names behind one, and its arguments. epoch, unless 0, is the one
-// that they must be of.
-func namesQuery(w catalog.NamesWanted, behind string, limit int, epoch int64) (statement string, args []any) {
+// namesQuery gives the statement for a piece of so many names of a list behind one, and its arguments.
+func namesQuery(l nameList, behind string, limit int) (statement string, args []any) {
 	behind = after(behind)
+	w := l.wanted
 	switch {
 	case w.Kind == catalog.KindNamespace && w.In == uuid.Nil:
-		return sqlListTopNamespaces, []any{w.WarehouseID, behind, limit, epoch}
+		return sqlListTopNamespaces, []any{w.WarehouseID, behind, limit, l.epoch}
 	case w.Kind == catalog.KindNamespace:
-		return sqlListNamespaces, []any{w.WarehouseID, w.In, behind, limit, epoch}
+		return sqlListNamespaces, []any{w.WarehouseID, w.In, behind, limit, l.epoch}
 	case w.GrantedTo == nil:
-		return sqlListTables, []any{w.In, string(w.Kind), behind, limit, epoch}
+		return sqlListTables, []any{w.In, string(w.Kind), behind, limit, l.epoch}
 	}
-	caller := resolveArgs(catalog.Lookup{Principal: w.GrantedTo.Principal})
 	privileges := make([]string, len(w.GrantedTo.Privileges))
 	for i, p := range w.GrantedTo.Privileges {
 		privileges[i] = string(p)
 	}
-	return sqlListGranted, []any{pgx.NamedArgs{
-		"principal": caller["principal"], "all_roles": caller["all_roles"], "roles": caller["roles"], "brought_roles": caller["brought_roles"],
-		"namespace": w.In, "kind": string(w.Kind), "privileges": privileges, "owner": ownerArg(w.GrantedTo.Principal), "after": behind, "limit": limit, "epoch": epoch,
-	}}
+	named := pgx.NamedArgs{
+		"namespace": w.In, "kind": string(w.Kind), "privileges": privileges, "owner": ownerArg(w.GrantedTo.Principal),
+		"after": behind, "limit": limit, "epoch": l.epoch,
+	}
+	if l.acting != "" {
+		named["acting"] = l.acting
+		return sqlListGrantedTo, []any{named}
+	}
+	caller := resolveArgs(catalog.Lookup{Principal: w.GrantedTo.Principal})
+	for _, name := range []string{"principal", "all_roles", "roles", "brought_roles"} {
+		named[name] = caller[name]
+	}
+	return sqlListGranted, []any{named}
 }
 
 // ownerArg makes an argument of somebody as an owner: NULL where its token does not count what it owns.
@@ -113,9 +144,9 @@ type namePiece struct {
 	names []string
 }
 
-// readNames reads a piece: of an epoch, unless 0, or nothing but the epoch of that moment.
-func readNames(ctx context.Context, q querier, w catalog.NamesWanted, behind string, limit int, mustBe int64) (namePiece, error) {
-	statement, args := namesQuery(w, behind, limit, mustBe)
+// readNames reads a piece, or nothing but the epoch of that moment where that is not the list's.
+func readNames(ctx context.Context, q querier, l nameList, behind string, limit int) (namePiece, error) {
+	statement, args := namesQuery(l, behind, limit)
 	var epoch *int64
 	var joined *string
 	if err := q.QueryRow(ctx, statement, args...).Scan(&epoch, &joined); err != nil {
@@ -137,6 +168,8 @@ type nameList struct {
 	each   func(names []string) bool
 	// epoch, unless 0, is the one that the list must be of.
 	epoch int64
+	// acting, unless "", are the roles at that epoch whose grants on single things count, as idArray spells them.
+	acting string
 }
 
 // list gives the page of one moment, or false and nothing when that moment has another epoch than the list must have.
@@ -147,7 +180,7 @@ func (s *Store) list(ctx context.Context, l nameList) (same bool, err error) {
 	}
 	var first namePiece
 	err = s.read(ctx, func(q querier) error {
-		first, err = readNames(ctx, q, l.wanted, l.wanted.Page.After, limit, l.epoch)
+		first, err = readNames(ctx, q, l, l.wanted.Page.After, limit)
 		return err
 	})
 	if err != nil {
@@ -176,7 +209,7 @@ func (s *Store) listLong(ctx context.Context, l nameList) (same bool, err error)
 			if l.wanted.Page.Limit > 0 {
 				limit = min(limit, left)
 			}
-			piece, err := readNames(ctx, q, l.wanted, behind, limit, l.epoch)
+			piece, err := readNames(ctx, q, l, behind, limit)
 			if err != nil {
 				return err
 			}
@@ -198,50 +231,82 @@ func (s *Store) ListNames(ctx context.Context, w catalog.NamesWanted, each func(
 	return err
 }
 
+// listRequest is what ResolveNames is asked.
+type listRequest struct {
+	lookup catalog.Lookup
+	key    string // the lookup's, as decisionKey gives it
+	names  func(catalog.Resolution) (catalog.NamesWanted, bool)
+	each   func(names []string) bool
+}
+
 // ResolveNames answers what a request names and what its caller may do there, and lists names after that. What is kept of
 // an earlier answer decides which; it holds if the list was read at the epoch that it was read with, else nothing of that
 // list is given away and all is asked anew.
 func (s *Store) ResolveNames(
 	ctx context.Context, l catalog.Lookup, names func(catalog.Resolution) (catalog.NamesWanted, bool), each func(names []string) bool,
 ) (catalog.Resolution, error) {
-	key := decisionKey(l)
-	kept, ok := s.decisions.find(key)
-	if !ok {
-		return s.resolveThenList(ctx, l, key, names, each)
-	}
-	res := kept.copied()
-	wanted, list := names(res)
-	if !list {
-		res, err := s.Resolve(ctx, l)
-		if err != nil {
-			return res, err
-		}
-		return s.listAfter(ctx, res, names, each)
-	}
-	same, err := s.list(ctx, nameList{wanted: wanted, each: each, epoch: kept.epoch})
-	if same || err != nil {
+	r := listRequest{lookup: l, key: decisionKey(l), names: names, each: each}
+	if res, listed, err := s.listKept(ctx, r); listed || err != nil {
 		return res, err
 	}
-	return s.resolveThenList(ctx, l, key, names, each)
-}
-
-// resolveThenList asks for everything, and then for the names, which are of a moment soon after.
-func (s *Store) resolveThenList(
-	ctx context.Context, l catalog.Lookup, key string, names func(catalog.Resolution) (catalog.NamesWanted, bool), each func(names []string) bool,
-) (catalog.Resolution, error) {
-	res, err := s.resolveWhole(ctx, l, key)
+	done, err := s.decisions.turn(ctx, r.key)
+	if err != nil {
+		return catalog.Resolution{}, err
+	}
+	if done == nil {
+		if res, listed, err := s.listKept(ctx, r); listed || err != nil {
+			return res, err
+		}
+		done = func() {}
+	}
+	res, err := func() (catalog.Resolution, error) {
+		defer done() // before the names are read
+		return s.resolveWhole(ctx, l, r.key)
+	}()
 	if err != nil {
 		return res, err
 	}
-	return s.listAfter(ctx, res, names, each)
+	wanted, list := r.names(res)
+	if kept, ok := s.decisions.find(r.key); ok && list && wanted.GrantedTo != nil {
+		if same, err := s.list(ctx, kept.nameList(wanted, r.each)); same || err != nil {
+			return res, err
+		}
+	}
+	return s.listAfter(ctx, res, r)
 }
 
-func (s *Store) listAfter(
-	ctx context.Context, res catalog.Resolution, names func(catalog.Resolution) (catalog.NamesWanted, bool), each func(names []string) bool,
-) (catalog.Resolution, error) {
-	wanted, list := names(res)
+// listKept answers from what is kept; listed tells whether there was something that holds.
+func (s *Store) listKept(ctx context.Context, r listRequest) (res catalog.Resolution, listed bool, err error) {
+	kept, ok := s.decisions.find(r.key)
+	if !ok {
+		return res, false, nil
+	}
+	res = kept.copied()
+	wanted, list := r.names(res)
+	if !list {
+		if res, err = s.Resolve(ctx, r.lookup); err == nil {
+			res, err = s.listAfter(ctx, res, r)
+		}
+		return res, true, err
+	}
+	listed, err = s.list(ctx, kept.nameList(wanted, r.each))
+	return res, listed, err
+}
+
+// nameList is a list that holds at the decision's epoch, with the roles that are kept.
+func (d *decision) nameList(wanted catalog.NamesWanted, each func(names []string) bool) nameList {
+	l := nameList{wanted: wanted, each: each, epoch: d.epoch}
+	if wanted.GrantedTo != nil {
+		l.acting = idArray(maps.Keys(d.tableRoles))
+	}
+	return l
+}
+
+// listAfter lists names of a moment soon after that of the resolution.
+func (s *Store) listAfter(ctx context.Context, res catalog.Resolution, r listRequest) (catalog.Resolution, error) {
+	wanted, list := r.names(res)
 	if !list {
 		return res, nil
 	}
-	return res, s.ListNames(ctx, wanted, each)
+	return res, s.ListNames(ctx, wanted, r.each)
 }

@@ -144,19 +144,41 @@ type resolved struct {
 }
 
 // Resolve answers what a request names and what its caller may do there: from what is kept of an earlier answer and a
-// small statement that many requests share, else by a statement of its own.
+// small statement that many requests share, else by a statement of its own. Of those who find nothing that holds at the
+// same time one asks, and the others look again.
 func (s *Store) Resolve(ctx context.Context, l catalog.Lookup) (catalog.Resolution, error) {
 	key := decisionKey(l)
-	if kept, ok := s.decisions.find(key); ok {
-		found, err := s.lookups.find(ctx, kept.wants(l))
-		switch {
-		case err == nil && found.epoch == kept.epoch:
-			return kept.with(found), nil
-		case ctx.Err() != nil:
-			return catalog.Resolution{}, translate(ctx.Err())
+	if res, holds, err := s.resolveKept(ctx, l, key); holds || err != nil {
+		return res, err
+	}
+	done, err := s.decisions.turn(ctx, key)
+	switch {
+	case err != nil:
+		return catalog.Resolution{}, err
+	case done != nil:
+		defer done()
+	default:
+		if res, holds, err := s.resolveKept(ctx, l, key); holds || err != nil {
+			return res, err
 		}
 	}
 	return s.resolveWhole(ctx, l, key)
+}
+
+// resolveKept answers from what is kept; holds tells whether it is of the epoch that is read here.
+func (s *Store) resolveKept(ctx context.Context, l catalog.Lookup, key string) (res catalog.Resolution, holds bool, err error) {
+	kept, ok := s.decisions.find(key)
+	if !ok {
+		return res, false, nil
+	}
+	found, err := s.lookups.find(ctx, kept.wants(l))
+	switch {
+	case err == nil && found.epoch == kept.epoch:
+		return kept.with(found), true, nil
+	case ctx.Err() != nil:
+		return res, false, translate(ctx.Err())
+	}
+	return res, false, nil
 }
 
 // resolveWhole asks for everything, and keeps what the next lookup can use.

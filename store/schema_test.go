@@ -90,6 +90,9 @@ SELECT pg_get_indexdef(i.indexrelid)
 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 WHERE i.indrelid = $1 AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = i.indexrelid AND contype IN ('p', 'u'))
 ORDER BY c.relname COLLATE "C"`
+	dumpTriggers = `
+SELECT pg_get_triggerdef(oid) FROM pg_trigger
+WHERE tgrelid = $1 AND NOT tgisinternal AND tgconstraint = 0 ORDER BY tgname COLLATE "C"`
 )
 
 func dumpSchema(t *testing.T, connection *pgx.Conn) string {
@@ -125,8 +128,8 @@ func dumpSchema(t *testing.T, connection *pgx.Conn) string {
 		}
 		body := append(lines(dumpColumns, table.OID), lines(dumpConstraints, table.OID)...)
 		fmt.Fprintf(&out, "\nCREATE TABLE %s (\n    %s\n);\n", table.Name, strings.Join(body, ",\n    "))
-		for _, index := range lines(dumpIndexes, table.OID) {
-			fmt.Fprintf(&out, "%s;\n", strings.ReplaceAll(index, schemaName+".", ""))
+		for _, line := range append(lines(dumpIndexes, table.OID), lines(dumpTriggers, table.OID)...) {
+			fmt.Fprintf(&out, "%s;\n", strings.ReplaceAll(line, schemaName+".", ""))
 		}
 	}
 	return out.String()

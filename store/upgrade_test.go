@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"catalogd/auth"
 	"catalogd/authz"
 	"catalogd/catalog"
+	"catalogd/catalog/catalogtest"
 	"catalogd/internal/pgserver/pgtest"
 	"catalogd/maintenance"
 )
@@ -106,6 +108,13 @@ func (u upgraded) wantAccess(t *testing.T, s *Store) {
 	view, err := s.Resolve(t.Context(), catalog.Lookup{Principal: alice, Warehouse: "lake", Namespace: catalog.Namespace{"iot"}, Table: "warm"})
 	if err != nil || view.View == nil || view.View.MetadataLocation != "file:///lake/v/metadata/1.json" {
 		t.Errorf("the view is %+v: %v", view.View, err)
+	}
+	names, err := catalogtest.Names(t.Context(), s, catalog.NamesWanted{
+		WarehouseID: u.warehouse, In: u.namespace, Kind: catalog.KindTable,
+		GrantedTo: &catalog.GrantedTo{Principal: alice, Privileges: authz.Implying(authz.TableList)},
+	})
+	if err != nil || !slices.Equal(names, []string{"readings"}) {
+		t.Errorf("alice may see %v: %v", names, err)
 	}
 	keys, err := s.SigningKeys(t.Context())
 	if err != nil || len(keys) != 1 || keys[0].KID != "kid" || !keys[0].SignsFrom.IsZero() {

@@ -73,19 +73,20 @@ JOIN catalogd.principal_roles ON principal_roles.name = 'crowd_' || roles.n % ($
 // The crowd's own namespaces and tables by number within their warehouse, from 0 on.
 const sqlNumberPlaces = `
 CREATE TEMPORARY TABLE crowd_places AS
-SELECT warehouse_id, 'namespace' AS kind, id, row_number() OVER (PARTITION BY warehouse_id ORDER BY levels) - 1 AS n
+SELECT warehouse_id, 'namespace' AS kind, id, NULL::uuid AS namespace_id, row_number() OVER (PARTITION BY warehouse_id ORDER BY levels) - 1 AS n
 FROM catalogd.namespaces WHERE levels[1] LIKE 'crowd\_%'
 UNION ALL
-SELECT tables.warehouse_id, tables.kind, tables.id, row_number() OVER (PARTITION BY tables.warehouse_id ORDER BY levels, name) - 1
+SELECT tables.warehouse_id, tables.kind, tables.id, tables.namespace_id,
+       row_number() OVER (PARTITION BY tables.warehouse_id ORDER BY levels, name) - 1
 FROM catalogd.tables JOIN catalogd.namespaces ON namespaces.id = tables.namespace_id AND levels[1] LIKE 'crowd\_%'`
 
-// A role's tables lie beside each other, those of the next role elsewhere.
+// A role's tables lie beside each other, those of the next role elsewhere. What the triggers would fill in is named.
 const sqlGrants = `
-INSERT INTO catalogd.grants (role_id, warehouse_id, securable_kind, securable_id, privilege, created_at)
-SELECT roles.id, roles.warehouse_id, 'catalog', roles.warehouse_id, 'CATALOG_READ_PROPERTIES', now()
+INSERT INTO catalogd.grants (role_id, warehouse_id, securable_kind, securable_id, namespace_id, privilege, created_at)
+SELECT roles.id, roles.warehouse_id, 'catalog', roles.warehouse_id, NULL::uuid, 'CATALOG_READ_PROPERTIES', now()
 FROM catalogd.catalog_roles AS roles WHERE name LIKE 'crowd\_%'
 UNION ALL
-SELECT roles.id, roles.warehouse_id, places.kind, places.id,
+SELECT roles.id, roles.warehouse_id, places.kind, places.id, places.namespace_id,
        CASE WHEN places.kind = 'namespace' THEN 'NAMESPACE_READ_PROPERTIES'
             ELSE (ARRAY['TABLE_READ_DATA', 'TABLE_READ_PROPERTIES', 'TABLE_WRITE_DATA'])[1 + g % 3] END, now()
 FROM (SELECT id, warehouse_id, substr(name, 7)::bigint AS n FROM catalogd.catalog_roles WHERE name LIKE 'crowd\_%') AS roles
@@ -96,8 +97,8 @@ JOIN crowd_places AS places ON places.warehouse_id = roles.warehouse_id
 
 // Every tenth role may read all that others have made in its warehouse: a table has grants of many roles.
 const sqlGrantsOnOthers = `
-INSERT INTO catalogd.grants (role_id, warehouse_id, securable_kind, securable_id, privilege, created_at)
-SELECT roles.id, roles.warehouse_id, tables.kind, tables.id, 'TABLE_READ_DATA', now()
+INSERT INTO catalogd.grants (role_id, warehouse_id, securable_kind, securable_id, namespace_id, privilege, created_at)
+SELECT roles.id, roles.warehouse_id, tables.kind, tables.id, tables.namespace_id, 'TABLE_READ_DATA', now()
 FROM catalogd.tables
 JOIN catalogd.namespaces ON namespaces.id = tables.namespace_id AND NOT levels[1] LIKE 'crowd\_%'
 JOIN catalogd.catalog_roles AS roles ON roles.warehouse_id = tables.warehouse_id AND roles.name LIKE 'crowd\_%0'`
