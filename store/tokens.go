@@ -164,7 +164,10 @@ ON CONFLICT DO NOTHING`
 
 const sqlForgetRevoked = `DELETE FROM revoked_tokens WHERE principal_id = @principal AND (@all::boolean OR expires_at <= now())`
 
-const sqlCountRevoked = `SELECT count(*) FROM revoked_tokens WHERE principal_id = @principal`
+// A token and its family are one revocation.
+const sqlCountRevoked = `
+SELECT count(DISTINCT regexp_replace(token_id, '/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', ''))
+FROM revoked_tokens WHERE principal_id = @principal`
 
 // Whatever was issued in the millisecond of the revocation is older than it, and each revocation has its own. It is no earlier than now by
 // the database's clock: a server whose own is behind would leave tokens of other servers alive.

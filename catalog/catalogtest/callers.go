@@ -160,11 +160,14 @@ func (s *Store) RevokeTokens(ctx context.Context, r catalog.TokenRevocation, f c
 			maps.DeleteFunc(st.personal, func(id uuid.UUID, t personalRow) bool {
 				return t.PrincipalID == r.PrincipalID && id.String() == r.TokenID
 			})
+			families := map[string]bool{} // a token and its family are one revocation
 			for t := range st.revoked {
 				if t.principal == r.PrincipalID {
-					revoked++
+					with := auth.RevokedWith(t.token)
+					families[with[len(with)-1]] = true
 				}
 			}
+			revoked = len(families)
 		}
 		if r.TokenID == "" || revoked > auth.RevokedTokensMax {
 			moment := f.At

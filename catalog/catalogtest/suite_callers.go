@@ -93,7 +93,11 @@ var callerPromises = []promise{
 			if state := b.callerState(); !state.NotBefore.IsZero() {
 				b.Fatalf("after %d all are revoked", i)
 			}
-			b.revoke(fmt.Sprint("token ", i), at.Add(10*365*24*time.Hour))
+			id := fmt.Sprint("token ", i)
+			if i%2 == 0 { // one that was obtained by another
+				id += "/" + uuid.NewString()
+			}
+			b.revoke(id, at.Add(10*365*24*time.Hour))
 		}
 		if state := b.callerState(); len(state.Revoked) != 0 || !state.NotBefore.After(at) {
 			b.Errorf("%d are listed, and none counts from before %s", len(state.Revoked), state.NotBefore)
