@@ -18,10 +18,12 @@ import (
 
 // Limits of webhooks.
 const (
-	webhookURLBytesMax      = 2048
-	webhookOperationsMax    = 100
-	webhookSecretBytes      = 32
-	webhookDeliveriesListed = 100
+	webhookURLBytesMax       = 2048
+	webhookOperationsMax     = 100
+	webhookOperationBytesMax = 100
+	webhookSubjectBytesMax   = 4 << 10 // no event has a longer one
+	webhookSecretBytes       = 32
+	webhookDeliveriesListed  = 100
 	// WebhooksMax is how many there may be, WebhooksOfWarehouseMax how many of one warehouse: whoever may make webhooks there
 	// leaves room for others.
 	WebhooksMax            = 1000
@@ -80,9 +82,9 @@ type WebhookStore interface {
 	FindWebhook(ctx context.Context, id uuid.UUID) (Webhook, error)
 	// ListWebhooks gives those of a warehouse, or of uuid.Nil all, in the order in which they were made.
 	ListWebhooks(ctx context.Context, warehouseID uuid.UUID) ([]Webhook, error)
-	// UpdateWebhook changes the address, the filter and whether anything is sent, and takes it from whoever has claimed it.
-	// What waits is tried at once when it is enabled.
-	UpdateWebhook(ctx context.Context, w Webhook, f Fact) error
+	// UpdateWebhook changes what the change names and leaves the rest as it is by then, and takes the webhook from whoever has
+	// claimed it. What waits is tried at once when it is enabled.
+	UpdateWebhook(ctx context.Context, id uuid.UUID, change WebhookChange, f Fact) error
 	DropWebhook(ctx context.Context, id uuid.UUID, f Fact) error
 	// ResealWebhook replaces a secret's encrypted form, unless it is another one by now.
 	ResealWebhook(ctx context.Context, id uuid.UUID, old, fresh []byte) error
@@ -130,7 +132,7 @@ func (s *Service) CreateWebhook(ctx context.Context, c Caller, d WebhookDraft) (
 	raw := make([]byte, webhookSecretBytes)
 	_, _ = rand.Read(raw) // never fails: the runtime ends the process instead
 	f := s.fact(c, "create-webhook", hostOf(d.URL), warehouse, newID())
-	f.Details = d.details(true)
+	f.Details = map[string]any{"host": f.Subject, "operations": d.Filter.Operations, "subject": d.Filter.Subject, "enabled": true}
 	w := Webhook{
 		ID: f.Securable, URL: d.URL, WarehouseID: warehouse, Warehouse: d.Warehouse, Filter: d.Filter, Enabled: true,
 		Sealed: s.Webhooks.Ring.Seal(webhookPlace(f.Securable), raw), CreatedBy: c.Principal.Name, CreatedAt: f.At,
@@ -141,12 +143,7 @@ func (s *Service) CreateWebhook(ctx context.Context, c Caller, d WebhookDraft) (
 	return w, webhookSecretPrefix + base64.StdEncoding.EncodeToString(raw), nil
 }
 
-// details are what a fact says of a webhook. The whole address is in none: it may hold a token.
-func (d WebhookDraft) details(enabled bool) map[string]any { //nolint:revive // it is what is stored
-	return map[string]any{"host": hostOf(d.URL), "operations": d.Filter.Operations, "subject": d.Filter.Subject, "enabled": enabled}
-}
-
-// hostOf is what facts call a webhook.
+// hostOf is what facts call a webhook. The whole address is in none: it may hold a token.
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -173,6 +170,10 @@ func (s *Service) checkWebhook(d WebhookDraft) error {
 		return fault.New(fault.BadRequest, "a webhook names at most %d operations", webhookOperationsMax)
 	case slices.Contains(d.Filter.Operations, ""):
 		return fault.New(fault.BadRequest, "operations holds an empty name")
+	case slices.ContainsFunc(d.Filter.Operations, func(name string) bool { return len(name) > webhookOperationBytesMax }):
+		return fault.New(fault.BadRequest, "an operation's name has at most %d bytes", webhookOperationBytesMax)
+	case len(d.Filter.Subject) > webhookSubjectBytesMax:
+		return fault.New(fault.BadRequest, "the subject is %d bytes long; at most %d are accepted", len(d.Filter.Subject), webhookSubjectBytesMax)
 	}
 	return nil
 }
@@ -239,6 +240,21 @@ type WebhookChange struct {
 	Enabled *bool
 }
 
+// details are what a fact says of a change: what it names alone, because others may change the rest at the same time.
+func (c WebhookChange) details() map[string]any {
+	details := map[string]any{}
+	if c.URL != nil {
+		details["host"] = hostOf(*c.URL)
+	}
+	if c.Filter != nil {
+		details["operations"], details["subject"] = c.Filter.Operations, c.Filter.Subject
+	}
+	if c.Enabled != nil {
+		details["enabled"] = *c.Enabled
+	}
+	return details
+}
+
 // UpdateWebhook changes a webhook. While it is not enabled events wait for it, as long as they are kept.
 func (s *Service) UpdateWebhook(ctx context.Context, c Caller, id uuid.UUID, change WebhookChange) (Webhook, error) {
 	w, err := s.webhookFor(ctx, c, "update-webhook", id)
@@ -251,9 +267,6 @@ func (s *Service) UpdateWebhook(ctx context.Context, c Caller, id uuid.UUID, cha
 	if change.Filter != nil {
 		w.Filter = *change.Filter
 	}
-	if change.Enabled != nil {
-		w.Enabled = *change.Enabled
-	}
 	d := WebhookDraft{URL: w.URL, Filter: w.Filter}
 	if change.URL != nil || change.Filter != nil { // one that was made under another setting can be switched off
 		if err := s.checkWebhook(d); err != nil {
@@ -261,8 +274,8 @@ func (s *Service) UpdateWebhook(ctx context.Context, c Caller, id uuid.UUID, cha
 		}
 	}
 	f := s.fact(c, "update-webhook", hostOf(w.URL), w.WarehouseID, id)
-	f.Details = d.details(w.Enabled)
-	if err := s.Admin.UpdateWebhook(ctx, w, f); err != nil {
+	f.Details = change.details()
+	if err := s.Admin.UpdateWebhook(ctx, id, change, f); err != nil {
 		return Webhook{}, fmt.Errorf("update webhook %s: %w", id, err)
 	}
 	if w, err = s.Admin.FindWebhook(ctx, id); err != nil {

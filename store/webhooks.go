@@ -132,21 +132,28 @@ func (s *Store) ListWebhooks(ctx context.Context, warehouseID uuid.UUID) ([]cata
 // Whoever works for it stops behind the message that is under way.
 const sqlUpdateWebhook = `
 UPDATE webhooks
-SET url = @url, filter = @filter::jsonb, enabled = @enabled, failures = 0, not_before = now(), epoch = epoch + 1, lease_until = NULL,
-    problem = CASE WHEN @enabled THEN '' ELSE problem END
+SET url = coalesce(@url::text, url), filter = coalesce(@filter::jsonb, filter), enabled = coalesce(@enabled::boolean, enabled),
+    failures = 0, not_before = now(), epoch = epoch + 1, lease_until = NULL,
+    problem = CASE WHEN coalesce(@enabled, enabled) THEN '' ELSE problem END
 WHERE id = @id`
 
 const sqlHastenDeliveries = `
-UPDATE webhook_deliveries SET not_before = now() WHERE webhook_id = @id AND state = 'waiting' AND @enabled::boolean`
+UPDATE webhook_deliveries SET not_before = now() WHERE webhook_id = @id AND state = 'waiting' AND (SELECT enabled FROM webhooks WHERE id = @id)`
 
-// UpdateWebhook changes a webhook.
-func (s *Store) UpdateWebhook(ctx context.Context, w catalog.Webhook, f catalog.Fact) error {
-	filter, err := json.Marshal(w.Filter)
-	if err != nil {
-		return fmt.Errorf("encode the filter of a webhook: %w", err)
+// UpdateWebhook changes a webhook. Two changes at once of different things are both made.
+func (s *Store) UpdateWebhook(ctx context.Context, id uuid.UUID, change catalog.WebhookChange, f catalog.Fact) error {
+	args := pgx.NamedArgs{"id": id, "url": nil, "filter": nil, "enabled": change.Enabled}
+	if change.URL != nil {
+		args["url"] = storable(*change.URL)
 	}
-	args := pgx.NamedArgs{"id": w.ID, "url": storable(w.URL), "filter": storable(string(filter)), "enabled": w.Enabled}
-	return s.changeWebhook(ctx, w.ID, sqlUpdateWebhook, args, f, sqlHastenDeliveries)
+	if change.Filter != nil {
+		filter, err := json.Marshal(change.Filter)
+		if err != nil {
+			return fmt.Errorf("encode the filter of a webhook: %w", err)
+		}
+		args["filter"] = storable(string(filter))
+	}
+	return s.changeWebhook(ctx, id, sqlUpdateWebhook, args, f, sqlHastenDeliveries)
 }
 
 const sqlDropWebhook = `DELETE FROM webhooks WHERE id = @id`

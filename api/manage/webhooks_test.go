@@ -217,6 +217,7 @@ func TestWebhooks_WhoMayAndWhatMayNot(t *testing.T) {
 	for _, body := range []string{
 		`{}`, `{"url":"ftp://x"}`, `{"url":"https://"}`, `{"url":"https://u:p@x"}`, `{"url":"https://x/#f"}`, `{"url":"https://x","operations":[""]}`,
 		`{"url":"https://` + strings.Repeat("x", 2100) + `"}`, `{"url":"/x"}`,
+		`{"url":"https://x","subject":"` + strings.Repeat("x", 4097) + `"}`, `{"url":"https://x","operations":["` + strings.Repeat("x", 101) + `"]}`,
 	} {
 		root.want(400, post, "/webhooks", body)
 	}

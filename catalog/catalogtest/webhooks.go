@@ -100,17 +100,26 @@ func (s *Store) ListWebhooks(ctx context.Context, warehouseID uuid.UUID) (all []
 }
 
 // UpdateWebhook changes a webhook.
-func (s *Store) UpdateWebhook(ctx context.Context, w catalog.Webhook, f catalog.Fact) error {
-	return s.changeWebhook(ctx, "UpdateWebhook", w.ID, f, func(st *state, row *webhookRow) error {
-		row.URL, row.Filter, row.Enabled, row.Failures, row.notBefore = w.URL, w.Filter, w.Enabled, 0, st.now
+func (s *Store) UpdateWebhook(ctx context.Context, id uuid.UUID, change catalog.WebhookChange, f catalog.Fact) error {
+	return s.changeWebhook(ctx, "UpdateWebhook", id, f, func(st *state, row *webhookRow) error {
+		if change.URL != nil {
+			row.URL = *change.URL
+		}
+		if change.Filter != nil {
+			row.Filter = *change.Filter
+		}
+		if change.Enabled != nil {
+			row.Enabled = *change.Enabled
+		}
+		row.Failures, row.notBefore = 0, st.now
 		row.epoch++
 		row.leaseUntil = time.Time{}
-		if !w.Enabled {
+		if !row.Enabled {
 			return nil
 		}
 		row.Problem = ""
 		for key, d := range st.deliveries {
-			if key.webhook == w.ID && !d.Dead {
+			if key.webhook == id && !d.Dead {
 				d.Next = st.now
 				st.deliveries[key] = d
 			}

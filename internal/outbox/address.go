@@ -9,6 +9,7 @@ import (
 var unreachable = prefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
 	"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+	"168.63.129.16/32", // a cloud's own services for the machines in it
 	// Of version 6 only what is given out at all, and of that not what holds an address of version 4 or is for documents.
 	"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
 )

@@ -307,7 +307,7 @@ func TestDeliverer_DisablesAfterManyFailures(t *testing.T) {
 		t.Errorf("told is %+v (%v)", told, err)
 	}
 	d.answer = nil
-	if err := d.store.UpdateWebhook(t.Context(), d.hook, d.fact("update-webhook", "h", d.hook.ID)); err != nil {
+	if err := d.store.UpdateWebhook(t.Context(), d.hook.ID, catalog.WebhookChange{Enabled: &d.hook.Enabled}, d.fact("update-webhook", "h", d.hook.ID)); err != nil {
 		t.Fatal(err)
 	}
 	d.work(t, one)

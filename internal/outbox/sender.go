@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"syscall"
 	"time"
 
 	"catalogd/catalog"
@@ -97,13 +98,15 @@ func (s *Sender) SendEvent(ctx context.Context, w catalog.Webhook, secret []byte
 	return nil
 }
 
-// whyNotSent says in few words why nothing arrived; the address, which may hold a token, is not in it.
+// whyNotSent says in few words why nothing arrived. The address, which may hold a token, is not in it, and nothing of what is at the
+// address, or of this server's own network, which the texts of errors tell.
 func whyNotSent(err error) error {
 	var private errPrivate
 	var wrapped *url.Error
 	var name *net.DNSError
 	var certificate *tls.CertificateVerificationError
 	var host x509.HostnameError
+	var connection *net.OpError
 	switch {
 	case errors.As(err, &private):
 		return private
@@ -113,11 +116,14 @@ func whyNotSent(err error) error {
 		return errors.New("the receiver's certificate is not one that this server trusts")
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no answer within %s", sendMax)
-	case errors.As(err, &wrapped):
-		if wrapped.Timeout() {
-			return fmt.Errorf("no answer within %s", sendMax)
-		}
-		return fmt.Errorf("not delivered: %w", wrapped.Err)
+	case errors.As(err, &wrapped) && wrapped.Timeout():
+		return fmt.Errorf("no answer within %s", sendMax)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return errors.New("the receiver refuses connections")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return errors.New("the receiver ended the connection without an answer")
+	case errors.As(err, &connection) && connection.Op == "dial":
+		return errors.New("the receiver cannot be connected to")
 	}
-	return fmt.Errorf("not delivered: %w", err)
+	return errors.New("the receiver gives no answer that this server understands: it is to speak HTTP/1.1, by TLS 1.2 or later when the address is https:")
 }

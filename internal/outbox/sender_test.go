@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -109,7 +110,7 @@ func TestSignature_IsTheStandardOne(t *testing.T) {
 func TestIsPublic(t *testing.T) {
 	for address, want := range map[string]bool{
 		"8.8.8.8": true, "1.1.1.1": true, "2606:4700::1111": true, "::ffff:8.8.8.8": true,
-		"127.0.0.1": false, "127.9.9.9": false, "10.1.2.3": false, "172.31.0.1": false, "192.168.1.1": false, "169.254.169.254": false,
+		"127.0.0.1": false, "127.9.9.9": false, "10.1.2.3": false, "172.31.0.1": false, "192.168.1.1": false, "169.254.169.254": false, "168.63.129.16": false,
 		"100.64.0.1": false, "0.0.0.0": false, "224.0.0.1": false, "255.255.255.255": false, "198.18.0.1": false,
 		"::1": false, "::": false, "fe80::1": false, "fc00::1": false, "fd00:ec2::254": false, "ff02::1": false, "::ffff:127.0.0.1": false,
 		"::ffff:169.254.169.254": false, "64:ff9b::a00:1": false, "2002:7f00:1::": false, "2001::1": false, "2001:db8::1": false, "::127.0.0.1": false,
@@ -177,6 +178,39 @@ func TestSender_SaysWhyWithoutTheAddress(t *testing.T) {
 		err := NewSender(true, nil).SendEvent(t.Context(), catalog.Webhook{URL: address}, secret, anEvent())
 		if err == nil || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "token") {
 			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// What is at an address is not shown to who may only name the address, and neither is where the server itself is.
+func TestSender_ShowsNothingOfWhatItFinds(t *testing.T) {
+	for _, answer := range []string{
+		"", "SSH-2.0-s3cret\r\n", "HTTP/1.1 s3cret\r\n\r\n", "HTTP/1.1 200 OK\r\ns3cret\r\n\r\n",
+		"HTTP/1.1 307 Moved\r\nLocation: http://[s3cret\r\nContent-Length: 0\r\n\r\n",
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = c.Read(make([]byte, 64<<10))
+				_, _ = io.WriteString(c, answer)
+				_ = c.Close()
+			}
+		}()
+		err = NewSender(true, nil).SendEvent(t.Context(), catalog.Webhook{URL: "http://" + l.Addr().String()}, secret, anEvent())
+		_ = l.Close()
+		if err == nil || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "127.0.0.1") || !strings.Contains(err.Error(), "answer") {
+			t.Errorf("%q: %v", answer, err)
+		}
+		err = NewSender(true, nil).SendEvent(t.Context(), catalog.Webhook{URL: "http://" + l.Addr().String()}, secret, anEvent())
+		if err == nil || err.Error() != "the receiver refuses connections" {
+			t.Errorf("nobody there: %v", err)
 		}
 	}
 }
