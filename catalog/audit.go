@@ -204,7 +204,11 @@ func ContentOperations() []string { return append([]string(nil), contentOperatio
 // views. Of a table or view: who may read its properties, those of it.
 func (s *Service) ListEvents(ctx context.Context, c Caller, r RecordScope, q EventQuery) ([]EventRow, Feed, error) {
 	var err error
+	asked := q.Operations
 	if q.EventFilter, err = s.eventsVisible(ctx, c, r, q.EventFilter); err != nil {
+		return nil, Feed{}, err
+	}
+	if err := checkOperations(asked); err != nil {
 		return nil, Feed{}, err
 	}
 	q.Limit = min(q.Limit, auditPageMax+1)

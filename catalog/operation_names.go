@@ -20,6 +20,16 @@ var otherOperations = []string{
 	"table-exists-below", "test-webhook", "update-policy", "update-webhook", "view-exists-below", "who-am-i",
 }
 
+// checkOperations is checkOperation for all of a filter.
+func checkOperations(names []string) error {
+	for _, name := range names {
+		if err := checkOperation(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // KnownOperations gives the names of all operations that the audit can have, in order.
 func KnownOperations() []string {
 	return slices.Sorted(maps.Keys(knownOperations))

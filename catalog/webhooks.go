@@ -175,7 +175,7 @@ func (s *Service) checkWebhook(d WebhookDraft) error {
 	case len(d.Filter.Subject) > webhookSubjectBytesMax:
 		return fault.New(fault.BadRequest, "the subject is %d bytes long; at most %d are accepted", len(d.Filter.Subject), webhookSubjectBytesMax)
 	}
-	return nil
+	return checkOperations(d.Filter.Operations) // one that never happens would look well and be silent for ever
 }
 
 func (s *Service) authorizeWebhooks(ctx context.Context, c Caller, operation, warehouse string) (uuid.UUID, error) {

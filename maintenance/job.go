@@ -53,6 +53,14 @@ type Reason struct {
 	Message string `json:"message"`
 }
 
+// String is for people: the code, by which the runbook is in order, and the message, as far as they are there.
+func (r Reason) String() string {
+	if r.Code == "" || r.Message == "" {
+		return r.Code + r.Message
+	}
+	return r.Code + ": " + r.Message
+}
+
 // Outcome holds a job's figures. Before is the table's main branch when the job planned; After is the same with the
 // job's replacements in place, so rows are equal in both whatever others commit meanwhile.
 type Outcome struct {

@@ -221,6 +221,12 @@ func TestWebhooks_WhoMayAndWhatMayNot(t *testing.T) {
 	} {
 		root.want(400, post, "/webhooks", body)
 	}
+	misspelt := `{"url":"https://x","operations":["create-table","comit-table"]}`
+	for _, r := range []reply{root.want(400, post, "/webhooks", misspelt), root.want(400, put, path, `{"filter":{"operations":["comit-table"]}}`), root.want(400, get, "/events?operation=comit-table", "")} {
+		if !strings.Contains(r.body, "did you mean commit-table?") {
+			t.Errorf("%s", r.body)
+		}
+	}
 	root.want(404, post, "/webhooks", `{"url":"https://x","catalog":"none"}`)
 	root.want(400, put, path, `{}`)
 	root.want(400, put, path, `{"url":"ftp://x"}`)

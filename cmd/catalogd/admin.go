@@ -345,7 +345,7 @@ func refusalOf(status int, body []byte) error {
 	}
 	short = firstOf(short, http.StatusText(status))
 	if status == http.StatusNotFound { // ours are in one of the shapes
-		short += "; is it a catalogd? Its API is where `listen` says, not where `ops.listen` does"
+		short += "; is it a catalogd? Its API is where `listen` says, not where `ops_listen` does"
 	}
 	return &refusal{Status: status, Message: short}
 }

@@ -56,7 +56,7 @@ func (c *call) printJobs(output string, jobs []json.RawMessage) error {
 		if !j.Finished.IsZero() {
 			ended = j.Finished.UTC().Format(time.RFC3339)
 		}
-		rows = append(rows, []string{j.JobID, j.Job, j.Table, string(j.State), ended, firstOf(j.Reason.Message, j.Reason.Code)})
+		rows = append(rows, []string{j.JobID, j.Job, j.Table, string(j.State), ended, j.Reason.String()})
 	}
 	return printRows(c.Out, []string{"JOB", "KIND", "TABLE", "STATE", "ENDED", "REASON"}, rows)
 }

@@ -158,7 +158,7 @@ func (c *call) printJob(output string, s jobStatus) error {
 		}
 	}
 	if failed {
-		fmt.Fprintf(c.Err, "%s: %s: %s\n", c.Name, s.State, firstOf(s.Reason.Message, s.Reason.Code))
+		fmt.Fprintf(c.Err, "%s: %s: %s\n", c.Name, s.State, s.Reason.String())
 		return errFailedShown
 	}
 	return nil
@@ -172,7 +172,7 @@ func (s jobStatus) fields() [][2]string {
 		{"job", strings.TrimSpace(s.Job + " " + s.JobID)}, {"table", s.Warehouse + " " + s.Table}, {"state", s.stateText()},
 	}
 	if s.Reason.Message != "" || s.Reason.Code != "" {
-		fields = append(fields, [2]string{"reason", firstOf(s.Reason.Message, s.Reason.Code)})
+		fields = append(fields, [2]string{"reason", s.Reason.String()})
 	}
 	switch {
 	case s.FilesBefore == 0:
@@ -286,7 +286,7 @@ func (c *call) printMaintenance(output string, answer json.RawMessage) error {
 	}
 	rows = nil
 	for _, j := range shown.Jobs {
-		rows = append(rows, []string{j.JobID, j.Job, string(j.State), fmt.Sprintf("%.1f", j.Seconds), firstOf(j.Reason.Message, j.Reason.Code)})
+		rows = append(rows, []string{j.JobID, j.Job, string(j.State), fmt.Sprintf("%.1f", j.Seconds), j.Reason.String()})
 	}
 	fmt.Fprintln(c.Out)
 	return printRows(c.Out, []string{"JOB", "KIND", "STATE", "SECONDS", "REASON"}, rows)
@@ -319,10 +319,10 @@ func (s maintenanceStatus) fields() [][2]string {
 	}
 	fields := [][2]string{{"table", s.Warehouse + " " + s.Table}, {"clustered by", clustered}}
 	if s.Blocked != nil {
-		fields = append(fields, [2]string{"blocked", firstOf(s.Blocked.Message, s.Blocked.Code)})
+		fields = append(fields, [2]string{"blocked", s.Blocked.String()})
 	}
 	if s.LastLook != nil {
-		looked := s.LastLook.At.UTC().Format(time.RFC3339) + " " + firstOf(s.LastLook.Reason.Message, s.LastLook.Reason.Code)
+		looked := s.LastLook.At.UTC().Format(time.RFC3339) + " " + s.LastLook.Reason.String()
 		fields = append(fields, [2]string{"last look", looked})
 	}
 	if !s.NextLook.IsZero() {

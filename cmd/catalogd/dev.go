@@ -194,6 +194,9 @@ func (d *dev) announce() error {
 		settings.Secret = "***"
 	}
 	settings.print(d.call.Out)
+	if d.options.open {
+		fmt.Fprintf(d.call.Out, "open: clients need no credential or token; what comes without is principal %s's, in warehouse %s alone\n", devVisitor, devWarehouse)
+	}
 	fmt.Fprintf(d.call.Out, "settings for scripts: %s; for people: %s\n", d.folder.file(devEnvName), d.folder.file(devClientsName))
 	fmt.Fprintf(d.call.Out, "catalogd ready on %s in %d ms\n", d.run.api.url(), time.Since(d.began).Milliseconds())
 	return nil
