@@ -142,8 +142,8 @@ func TestRefusalOf(t *testing.T) {
 		`{"error":{"message":"Table does not exist: a.t","type":"NoSuchTableException","code":404}}`: "Table does not exist: a.t (NoSuchTableException, 404)",
 		`{"error":"invalid_client","error_description":"wrong secret"}`:                              "wrong secret (invalid_client, 404)",
 		`{"error":"invalid_client"}`: "invalid_client (invalid_client, 404)",
-		`<html>`:                     "the server answered 404: <html>; is it a catalogd? Its API is where `listen` says, not where `ops.listen` does",
-		``:                           "the server answered 404: Not Found; is it a catalogd? Its API is where `listen` says, not where `ops.listen` does",
+		`<html>`:                     "the server answered 404: <html>; is it a catalogd? Its API is where `listen` says, not where `ops_listen` does",
+		``:                           "the server answered 404: Not Found; is it a catalogd? Its API is where `listen` says, not where `ops_listen` does",
 	} {
 		if got := refusalOf(404, []byte(body)).Error(); got != want {
 			t.Errorf("%s: %q, want %q", body, got, want)
