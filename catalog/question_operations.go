@@ -32,9 +32,9 @@ func and(targets []operationTarget, wanted authz.Privilege, at authz.SecurableKi
 
 // operationNeeds is what the operations need, under their names in the endpoint table. It is for answering questions: the
 // operations themselves ask for their rights where they stand, and a test runs each of them with exactly these, and with
-// each of these taken away. Four need more than their name tells, and the answer is about the usual case:
+// each of these taken away. Some need more than their name tells, and the answer is about the usual case:
 // committing needs TABLE_WRITE_PROPERTIES for any update, a narrower privilege for one of its kind; a renamed table is taken to stay in its
-// namespace; creating is without data; registering is without overwriting.
+// namespace; creating is without data; registering is without overwriting; dropping is without purging.
 var operationNeeds = map[string][]operationTarget{
 	"list-namespaces":  slices.Concat(on(authz.Namespace, authz.NamespaceList), on(authz.Catalog, authz.NamespaceList)),
 	"create-namespace": slices.Concat(on(authz.Namespace, authz.NamespaceCreate), on(authz.Catalog, authz.NamespaceCreate)),

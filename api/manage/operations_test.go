@@ -4,9 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/uuid"
 
 	"catalogd/api"
 	"catalogd/api/manage"
@@ -47,23 +44,18 @@ const otherKey = `{"kty":"OKP","crv":"Ed25519","x":"PUAXw-hDiVqStwqnTRt-vJyYLM8u
 
 // trial is one operation with things of its own to work on.
 type trial struct {
-	*office
+	*grantee
 	root   *person
 	e      api.Endpoint
 	x      string // prefix of its own names
 	target string
 	body   string
-	caller *person
-	role   catalog.RoleRecord // the catalog role that is granted what is needed
-	holder catalog.RoleRecord // the caller's principal role, for what is held on the service
 }
 
 // newTrial makes a namespace with a table and a view, an empty namespace, a principal and roles to work on, and a caller
-// without rights.
-func newTrial(o *office, root *person, e api.Endpoint) *trial {
+// without rights. All of their names begin with x.
+func newTrial(o *office, root *person, e api.Endpoint, x string) *trial {
 	o.t.Helper()
-	x := "x-" + e.Operation
-	s := &trial{office: o, root: root, e: e, x: x}
 	o.furnish(root, "lake", x)
 	if r := root.catalogCall(post, "/lake/namespaces", `{"namespace":["`+x+`-empty"]}`); r.status != 200 {
 		o.t.Fatal(r.body)
@@ -74,28 +66,9 @@ func newTrial(o *office, root *person, e api.Endpoint) *trial {
 		root.want(201, post, "/catalogs/lake/catalog-roles", `{"catalogRole":{"name":"`+name+`"}}`)
 	}
 	root.want(201, put, "/principal-roles/"+x+"/catalog-roles/lake", `{"catalogRole":{"name":"`+x+`"}}`)
-	s.caller = o.login(o.hire(x+"-caller", x+"-holder"), "")
-	root.want(201, post, "/catalogs/lake/catalog-roles", `{"catalogRole":{"name":"`+x+`-rights"}}`)
-	root.want(201, put, "/principal-roles/"+x+"-holder/catalog-roles/lake", `{"catalogRole":{"name":"`+x+`-rights"}}`)
-	s.holder, s.role = s.find(uuid.Nil, x+"-holder"), s.find(s.lake(), x+"-rights")
+	s := &trial{grantee: newGrantee(o, root, x), root: root, e: e, x: x}
 	s.compose()
 	return s
-}
-
-func (s *trial) lake() uuid.UUID {
-	w, err := s.store.FindWarehouse(s.t.Context(), "lake")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return w.ID
-}
-
-func (s *trial) find(warehouse uuid.UUID, name string) catalog.RoleRecord {
-	r, err := s.store.FindRole(s.t.Context(), warehouse, name)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return r
 }
 
 // compose fills the row's pattern and its body.
@@ -163,22 +136,12 @@ func (s *trial) lost() string {
 // give grants a privilege to the caller on the securable of that kind, or takes it back.
 func (s *trial) give(p authz.Privilege, on catalog.SecurableName, take bool) {
 	s.t.Helper()
-	res, err := s.store.Resolve(s.t.Context(), catalog.Lookup{Warehouse: on.Warehouse, Namespace: on.Namespace, Table: on.Table + on.View})
-	if err != nil {
-		s.t.Fatal(err)
+	path := s.path(on)
+	at := path[len(path)-1]
+	if !authz.Grantable(p, at.Kind) {
+		at = path[0]
 	}
-	path := res.Path()
-	at, role := path[len(path)-1], s.role
-	if !authz.Grantable(p, at.Kind) || at.Kind == authz.Root {
-		at, role = path[0], s.holder
-	}
-	change := s.store.AddGrant
-	if take {
-		change = s.store.RevokeGrant
-	}
-	if err := change(s.t.Context(), role, catalog.RoleGrant{Privilege: p, Kind: at.Kind, ID: at.ID}, catalog.Fact{ID: uuid.New(), At: time.Now()}); err != nil {
-		s.t.Fatal(err)
-	}
+	s.change(take, catalog.RoleGrant{Privilege: p, Kind: at.Kind, ID: at.ID})
 }
 
 func (s *trial) send() int {
@@ -213,7 +176,7 @@ func TestOperations_NeedWhatTheTableSays(t *testing.T) {
 		if !slices.Contains(catalog.OperationsExplained(), e.Operation) {
 			continue
 		}
-		s := newTrial(o, root, e)
+		s := newTrial(o, root, e, "x-"+e.Operation)
 		ask := question(e.Operation, s.securable())
 		first, err := askedOf(s, ask)
 		if err != nil {
