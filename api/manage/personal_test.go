@@ -11,7 +11,6 @@ import (
 
 	"catalogd/auth"
 	"catalogd/catalog"
-	"catalogd/store"
 )
 
 // personal makes a personal access token and gives its id and its text.
@@ -70,15 +69,16 @@ func TestPersonal_LivesAndDies(t *testing.T) {
 		text[46:80] + "%'"); n > 0 {
 		t.Error("the text is in the database")
 	}
-	other, err := store.Open(t.Context(), store.Config{URL: o.url})
-	if err != nil {
-		t.Fatal(err)
+	branch := o.branch()
+	for _, session := range sessions {
+		(&person{branch, session.token}).want(200, get, "/whoami", "")
 	}
-	defer other.Close()
 	ann.want(204, del, "/principals/ann/tokens/"+id, "")
 	for i, session := range sessions {
-		if r := session.want(401, get, "/whoami", ""); !strings.Contains(r.body, "revoked") {
-			t.Errorf("session %d: %s", i, r.body)
+		for _, at := range []*office{branch, o} {
+			if r := (&person{at, session.token}).want(401, get, "/whoami", ""); !strings.Contains(r.body, "revoked") {
+				t.Errorf("session %d: %s", i, r.body)
+			}
 		}
 	}
 	ann.want(200, get, "/whoami", "")
@@ -133,6 +133,40 @@ func TestPersonal_DoesNotWidenItself(t *testing.T) {
 	if id, text := o.admin().personal("bob", `{"name":"of root"}`); !strings.Contains(o.with(text).want(200, get, "/whoami", "").body, `"bob"`) || id == "" {
 		t.Error("an administrator's token for another is not the other's")
 	}
+}
+
+// With its end, what a personal access token is good for ends: itself, as a credential, and what was exchanged for it, on each server.
+func TestPersonal_EndsWithItsDays(t *testing.T) {
+	o := newOffice(t)
+	branch := o.branch()
+	ann := o.login(o.hire("ann", "analysts"), "")
+	id, text := ann.personal("ann", `{"name":"laptop","expiresInDays":7}`)
+	credential := url.Values{"grant_type": {"client_credentials"}, "client_secret": {text}}
+	exchange := url.Values{"grant_type": {exchangeGrant}, "subject_token": {text}}
+	sessions := []*person{o.with(text), o.tokenOf(o.exchanged(credential, "")), o.tokenOf(o.exchanged(exchange, ""))}
+	for _, session := range sessions {
+		for _, at := range []*office{o, branch} {
+			(&person{at, session.token}).want(200, get, "/whoami", "")
+		}
+	}
+	// Its end comes: the row is the truth, whatever servers remember.
+	if n := o.count("WITH moved AS (UPDATE catalogd.personal_tokens SET expires_at = now() - interval '1 second' WHERE id = '" + id +
+		"' RETURNING 1) SELECT count(*) FROM moved"); n != 1 {
+		t.Fatalf("%d rows moved", n)
+	}
+	for i, session := range sessions {
+		for _, at := range []*office{o, branch} {
+			if r := (&person{at, session.token}).call(get, "/whoami", ""); r.status != 401 {
+				t.Errorf("session %d after the token's end: %d %s", i, r.status, r.body)
+			}
+		}
+	}
+	for name, form := range map[string]url.Values{"credential": credential, "exchange": exchange} {
+		if r := o.exchanged(form, ""); r.status < 400 || r.status >= 500 || strings.Contains(r.body, "access_token") {
+			t.Errorf("%s after the token's end: %d %s", name, r.status, r.body)
+		}
+	}
+	ann.want(200, get, "/whoami", "")
 }
 
 // The old secret is good for its overlap, the new one at once.
@@ -195,10 +229,14 @@ func TestTokens_AreRevoked(t *testing.T) {
 // A policy holds from the next request on, for logins too; one that would lock its maker out wants that said.
 func TestNetworks_AreHeldTo(t *testing.T) {
 	o := newOffice(t)
+	branch := o.branch()
 	credential := o.hire("ann", "analysts")
 	ann, root := o.login(credential, ""), o.admin()
+	elsewhere := &person{branch, ann.token}
 	ann.want(200, get, "/whoami", "")
+	elsewhere.want(200, get, "/whoami", "")
 	root.want(200, put, "/principals/ann/network-policy", `{"allowed":["192.0.2.0/24"],"blocked":[]}`)
+	elsewhere.want(401, get, "/whoami", "")
 	if r := ann.want(401, get, "/whoami", ""); !strings.Contains(r.body, "127.0.0.1") || !strings.Contains(r.body, "network policy") {
 		t.Errorf("%s", r.body)
 	}
@@ -221,6 +259,7 @@ func TestNetworks_AreHeldTo(t *testing.T) {
 	}
 	root.want(200, put, "/network-policy", `{"blocked":["127.0.0.1"],"lockOut":true}`)
 	root.want(401, get, "/network-policy", "")
+	elsewhere.want(401, get, "/whoami", "")
 }
 
 // Who may give people new secrets does not become administrator by it.

@@ -51,9 +51,15 @@ func TestAudit_SaysWhoWhatFromWhereAndWhy(t *testing.T) {
 			t.Errorf("%s is %v, want %s", name, row[name], want)
 		}
 	}
-	if row["tokenId"] == "" || row["requestId"] == "" || row["allowed"] != false || row["catalogId"] == nil {
+	if !someText(row["tokenId"]) || !someText(row["requestId"]) || row["allowed"] != false || row["catalogId"] == nil {
 		t.Errorf("row %v", row)
 	}
+}
+
+// someText says whether a field of an answer is there and holds text.
+func someText(v any) bool {
+	text, ok := v.(string)
+	return ok && text != ""
 }
 
 // Who shows a token that is none is kept, and nothing of what was shown; who shows nothing has tried nothing.
@@ -123,7 +129,7 @@ func TestAudit_RevokedTokens(t *testing.T) {
 	bob.want(401, get, "/catalogs", "")
 	_, r := o.admin().page("/audit?allowed=false&principal=bob")
 	rows, _ := r.object(t)["rows"].([]any)
-	if len(rows) != 1 || rows[0].(map[string]any)["operation"] != "list-warehouses" || rows[0].(map[string]any)["tokenId"] == "" {
+	if len(rows) != 1 || rows[0].(map[string]any)["operation"] != "list-warehouses" || !someText(rows[0].(map[string]any)["tokenId"]) {
 		t.Errorf("kept is %v", rows)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -141,8 +142,8 @@ func TestField_C143_TokenRouteDuringAnOutage(t *testing.T) {
 	o.login(o.root, "")
 	o.store.Close()
 	r := o.tryLogin(o.root, "")
-	if r.status < 500 {
-		t.Errorf("%d %s", r.status, r.body)
+	if wait, err := strconv.Atoi(r.header.Get("Retry-After")); r.status != 503 || err != nil || wait < 1 {
+		t.Errorf("%d, Retry-After %q: %s", r.status, r.header.Get("Retry-After"), r.body)
 	}
 	if strings.Contains(r.body, "invalid_") {
 		t.Errorf("an outage looks like a refusal: %s", r.body)

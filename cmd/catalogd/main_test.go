@@ -126,7 +126,8 @@ func serverCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// startScriptServer waits for the ready line; output goes to server.out and server.err.
+// startScriptServer waits for the ready line; output till then goes to server.out, all of it to server.all when the server has
+// ended, and errors to server.err.
 func startScriptServer(ts *testscript.TestScript, args []string) *scriptServer {
 	self, err := os.Executable()
 	ts.Check(err)
@@ -145,7 +146,7 @@ func startScriptServer(ts *testscript.TestScript, args []string) *scriptServer {
 	ts.Check(err)
 	ts.Check(cmd.Start())
 	s := &scriptServer{cmd: cmd, done: make(chan error, 1)}
-	ready := make(chan bool, 1)
+	ready := make(chan []byte, 1) // what was printed till then
 	var printed bytes.Buffer
 	go func() {
 		lines := bufio.NewScanner(out)
@@ -155,17 +156,21 @@ func startScriptServer(ts *testscript.TestScript, args []string) *scriptServer {
 				break
 			}
 		}
-		ready <- strings.Contains(printed.String(), " ready")
+		ready <- bytes.Clone(printed.Bytes())
 		for lines.Scan() {
+			printed.WriteString(lines.Text() + "\n")
+		}
+		if err := os.WriteFile(ts.MkAbs("server.all"), printed.Bytes(), 0o644); err != nil {
+			logs.WriteString(err.Error())
 		}
 		s.done <- cmd.Wait()
 		close(s.done)
 		logs.Close()
 	}()
 	select {
-	case good := <-ready:
-		ts.Check(os.WriteFile(ts.MkAbs("server.out"), printed.Bytes(), 0o644))
-		if !good {
+	case begun := <-ready:
+		ts.Check(os.WriteFile(ts.MkAbs("server.out"), begun, 0o644))
+		if !bytes.Contains(begun, []byte(" ready")) {
 			body, _ := os.ReadFile(ts.MkAbs("server.err"))
 			ts.Fatalf("the server ended before it was ready: %s", body)
 		}
@@ -178,7 +183,7 @@ func startScriptServer(ts *testscript.TestScript, args []string) *scriptServer {
 
 // scriptVariables are what scripts may set for a server.
 var scriptVariables = []string{
-	"CATALOGD_ROOT_CREDENTIAL", "CATALOGD_DATABASE_URL", "CATALOGD_SECRETS_KEY", "CATALOGD_STORAGE_ALLOW_FILE",
+	"CATALOGD_ROOT_CREDENTIAL", "CATALOGD_DATABASE_URL", "CATALOGD_SECRETS_KEY", "CATALOGD_STORAGE_ALLOW_FILE", "CATALOGD_AUDIT_LOG",
 }
 
 func loadenvCommand(ts *testscript.TestScript, neg bool, args []string) {
