@@ -314,11 +314,7 @@ func alternate(runs []waiting, d time.Duration) error {
 	return nil
 }
 
-// compareWaits gives medians over the rounds, and the median of the rounds' ratios.
+// compareWaits gives medians over the rounds, and their ratio.
 func compareWaits(name, baseline string, ours, theirs []float64) figure {
-	ratios := make([]float64, len(ours))
-	for i := range ours {
-		ratios[i] = ours[i] / theirs[i]
-	}
-	return figure{Name: name, Value: median(ours), Unit: "us", BaselineName: baseline, BaselineValue: median(theirs), Ratio: median(ratios)}
+	return against(name, median(ours), "us", baseline, median(theirs))
 }

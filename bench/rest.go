@@ -314,11 +314,10 @@ func (b *restBench) processor(s *side) float64 {
 
 func (s *side) microseconds() float64 { return s.processor * 1e6 / float64(s.requests) }
 
-// compare runs alternating pairs and adds the figures: the medians, the median of the pairs' ratios, what a request
+// compare runs alternating pairs and adds the figures: the medians and their ratio, what a request
 // cost in processor time of server and database together, and the calls that each of our requests made.
 func (b *restBench) compare(name string, fireOurs, fireTheirs func(time.Duration) (measured, error)) error {
 	ours, theirs := &side{fire: fireOurs, pid: b.cmd.Process.Pid}, &side{fire: fireTheirs, pid: b.barePID}
-	var ratios []float64
 	for pair := range restPairs {
 		order := []*side{ours, theirs}
 		if pair%2 == 1 {
@@ -329,9 +328,8 @@ func (b *restBench) compare(name string, fireOurs, fireTheirs func(time.Duration
 				return err
 			}
 		}
-		ratios = append(ratios, ours.rate[pair]/theirs.rate[pair])
 	}
-	b.add(figure{Name: name, Value: median(ours.rate), Unit: "requests/s", BaselineName: b.baseline, BaselineValue: median(theirs.rate), Ratio: median(ratios)})
+	b.add(against(name, median(ours.rate), "requests/s", b.baseline, median(theirs.rate)))
 	b.add(against(name+", p99", median(ours.p99), "ms", b.baseline, median(theirs.p99)))
 	b.add(against(name+", processor", ours.microseconds(), "us/request", b.baseline, theirs.microseconds()))
 	b.add(figure{Name: name + ", database", Value: ours.trips / float64(ours.requests), Unit: "round trips/request"})

@@ -95,7 +95,7 @@ func (c *call) beginJob(ctx context.Context, s *session, path []string, request 
 		return err
 	}
 	if wait {
-		if err := c.waitForJob(ctx, s.admin, &status, s.output == "table"); err != nil {
+		if err := c.waitForJob(ctx, s.admin, &status); err != nil {
 			return err
 		}
 	}
@@ -104,10 +104,10 @@ func (c *call) beginJob(ctx context.Context, s *session, path []string, request 
 
 // waitForJob asks until the job has ended. An interrupt ends the waiting, not the job. A server that restarts or a
 // token that runs out meanwhile is no end either: jobs live in the database.
-func (c *call) waitForJob(ctx context.Context, a *admin, status *jobStatus, talk bool) error {
+func (c *call) waitForJob(ctx context.Context, a *admin, status *jobStatus) error {
 	shown, silentSince := "", time.Time{}
 	for delay := jobLookMin; !status.State.Final(); delay = min(2*delay, jobLookMax) {
-		if now := fmt.Sprintf("%s %s %.0f %%", status.State, status.Phase, 100*status.Progress); talk && now != shown {
+		if now := fmt.Sprintf("%s %s %.0f %%", status.State, status.Phase, 100*status.Progress); now != shown {
 			fmt.Fprintln(c.Err, now)
 			shown = now
 		}

@@ -206,7 +206,7 @@ func TestWaitForJob_OutlivesTokenAndServer(t *testing.T) {
 	var out, errs strings.Builder
 	c := &call{Out: &out, Err: &errs, Name: "catalogd maintenance run"}
 	status := jobStatus{JobID: "j", State: "queued"}
-	if err := c.waitForJob(t.Context(), a, &status, true); err != nil {
+	if err := c.waitForJob(t.Context(), a, &status); err != nil {
 		t.Fatal(err)
 	}
 	if asked != len(answers) || logins != 1 || status.State != "succeeded" {
@@ -225,7 +225,7 @@ func TestWaitForJob_OutlivesTokenAndServer(t *testing.T) {
 		status int
 		body   string
 	}{403, `{"error":{"message":"no","type":"ForbiddenException","code":403}}`})
-	if err := c.waitForJob(t.Context(), a, &jobStatus{JobID: "j", State: "queued"}, false); !isRefusal(err, 403) {
+	if err := c.waitForJob(t.Context(), a, &jobStatus{JobID: "j", State: "queued"}); !isRefusal(err, 403) {
 		t.Errorf("a refusal ended in %v", err)
 	}
 }
