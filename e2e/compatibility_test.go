@@ -66,7 +66,7 @@ type table struct {
 var compatibility sync.Mutex
 
 // tableNames are the marks in the file.
-var tableNames = []string{"clients", "suites", "operations", "polaris-cli", "management"}
+var tableNames = []string{"clients", "suites", "operations", "polaris-cli", "management", "matrix"}
 
 // withTable gives use one table of the file, and writes the file with what use made of it when it is to be rewritten.
 func withTable(t testing.TB, name string, use func(tb *table)) {
