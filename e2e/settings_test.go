@@ -18,14 +18,16 @@ func pasteSettings(t *testing.T, s *server, namespace string) {
 	}
 	for _, c := range []struct {
 		engine engine
+		of     string
 		script string
 		want   []string
 	}{
-		{pyiceberg(t), "settings/paste_pyiceberg.py", []string{"rows 3"}},
-		{duckdb(t), "settings/paste_duckdb.py", []string{"sum 6.0", "rows 2"}},
+		{pyiceberg(t), "PyIceberg", "settings/paste_pyiceberg.py", []string{"rows 3"}},
+		{duckdb(t), "DuckDB", "settings/paste_duckdb.py", []string{"sum 6.0", "rows 2"}},
+		{spark(t), "Spark 4.1", "settings/paste_spark.py", []string{"rows 3"}},
 	} {
 		path := filepath.Join(t.TempDir(), "settings")
-		if err := os.WriteFile(path, []byte(settingsOf(t, string(printed), c.engine.name)), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(settingsOf(t, string(printed), c.of)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		out := c.engine.run(t, s, c.script, path, namespace)
