@@ -146,9 +146,10 @@ type loaded struct {
 		UUID      string `json:"table-uuid"`
 		Location  string `json:"location"`
 		Snapshots []struct {
-			ID       int64 `json:"snapshot-id"`
-			Parent   int64 `json:"parent-snapshot-id"`
-			Sequence int64 `json:"sequence-number"`
+			ID       int64          `json:"snapshot-id"`
+			Parent   int64          `json:"parent-snapshot-id"`
+			Sequence int64          `json:"sequence-number"`
+			Summary  map[string]any `json:"summary"`
 		} `json:"snapshots"`
 		Refs map[string]struct {
 			ID int64 `json:"snapshot-id"`

@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,6 +21,13 @@ const (
 	writersOfEach         = 4
 	appendsOfEachMin      = 20 // in a whole run of wholeRunSeconds; a shorter one asks for one
 	wholeRunSeconds       = 300
+	compactEvery          = 5 * time.Second // while they write
+)
+
+// What a worker is to find by itself: so many appends of one file each, in seconds also where the machine is busy.
+const (
+	foundAppends = 5
+	foundMax     = 30 * time.Second
 )
 
 func fromEnv(name string, otherwise int) int {
@@ -29,7 +38,8 @@ func fromEnv(name string, otherwise int) int {
 }
 
 // Four Spark writers with their own retries and four PyIceberg writers with a retry loop append to one table while it
-// is being compacted. Every acknowledged row is there once, every row at most once, and compaction ends.
+// is being compacted. Every acknowledged row is there once, every row at most once, rewrites land between the appends,
+// and compaction ends.
 func TestStory_WritersDuringCompaction(t *testing.T) {
 	s := fileServer(t)
 	seconds := fromEnv("E2E_WRITERS_SECONDS", writersSecondsDefault)
@@ -61,10 +71,22 @@ func TestStory_WritersDuringCompaction(t *testing.T) {
 	for w := range writersOfEach {
 		start(py.command(ctx, t, s, "stories/writer_pyiceberg.py", table, fmt.Sprintf("pyiceberg-%d", w), wait))
 	}
-	for i, cmd := range running {
-		if err := cmd.Wait(); err != nil {
+	ends, ended := make([]error, len(running)), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for i, cmd := range running {
+			ends[i] = cmd.Wait()
+		}
+	}()
+	asked := compactUntil(t, s, table, ended)
+	for i, err := range ends {
+		if err != nil {
 			t.Errorf("a writer ended with %v\n%s", err, tail(outs[i].String(), 60))
 		}
+	}
+	amid := rewritesAmidAppends(s.rest(t).look(table))
+	if amid == 0 {
+		t.Errorf("no rewrite landed while the writers wrote; the runs that were asked for ended as %v", asked)
 	}
 	acknowledged, lost := map[string]int{}, 0
 	perWriter := map[string]int{}
@@ -113,14 +135,92 @@ func TestStory_WritersDuringCompaction(t *testing.T) {
 			t.Errorf("row %q is there %d times", row, n)
 		}
 	}
-	t.Logf("%d s: %d acknowledged appends by writer %v, %d lost after Spark's retries; %d rows; compaction: %s",
-		seconds, len(acknowledged), perWriter, lost, len(rows), job.State)
+	t.Logf("%d s: %d acknowledged appends by writer %v, %d lost after Spark's retries; %d rows; %d rewrites between appends, asked-for runs ended as %v; compaction: %s",
+		seconds, len(acknowledged), perWriter, lost, len(rows), amid, asked, job.State)
+}
+
+// compactUntil asks for one compaction after the other until the writers have ended, and counts how they ended.
+func compactUntil(t *testing.T, s *server, table string, ended <-chan struct{}) map[string]int {
+	t.Helper()
+	states := map[string]int{}
+	ticker := time.NewTicker(compactEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ended:
+			return states
+		case <-ticker.C:
+			states[compact(t, s, table).State]++
+		}
+	}
+}
+
+// rewritesAmidAppends counts the snapshots of rewrites that have appends both before and after them.
+func rewritesAmidAppends(l loaded) int {
+	first, last := int64(math.MaxInt64), int64(0)
+	for _, snapshot := range l.Metadata.Snapshots {
+		if snapshot.Summary["operation"] == "append" {
+			first, last = min(first, snapshot.Sequence), max(last, snapshot.Sequence)
+		}
+	}
+	n := 0
+	for _, snapshot := range l.Metadata.Snapshots {
+		if snapshot.Summary["operation"] == "replace" && first < snapshot.Sequence && snapshot.Sequence < last {
+			n++
+		}
+	}
+	return n
+}
+
+// A table that is given maintenance, and then enough small files, is compacted without anybody's asking: a worker as it
+// is delivered finds it within seconds.
+func TestStory_WorkerFindsTableByItself(t *testing.T) {
+	s, py := fileServer(t), pyiceberg(t)
+	const table = "found.rows"
+	py.run(t, s, "stories/engine_pyiceberg.py", "create:"+table)
+	manage := &rest{t, s.env["CATALOGD_MANAGEMENT_URI"], s.rest(t).token}
+	const path = "/catalogs/dev/namespaces/found/tables/rows/maintenance"
+	if status, raw := manage.call("PUT", path, map[string]any{"settings": map[string]any{"enabled": true}}); status != 200 {
+		t.Fatalf("enable maintenance: %d %s", status, raw)
+	}
+	appends := make([]string, foundAppends)
+	for i := range appends {
+		appends[i] = fmt.Sprintf("append:%s:%d:1", table, i)
+	}
+	py.run(t, s, "stories/engine_pyiceberg.py", appends...)
+	enough, shown := time.Now(), ""
+	var done jobAnswer
+	defer func() {
+		if t.Failed() {
+			t.Logf("the table's maintenance: %s", shown)
+		}
+	}()
+	awaitUpTo(t, foundMax, "an automatic run has succeeded", func() bool {
+		status, raw := manage.call("GET", path, nil)
+		var m struct {
+			Jobs []jobAnswer `json:"jobs"`
+		}
+		if err := json.Unmarshal(raw, &m); err != nil || status != 200 {
+			t.Fatalf("show maintenance: %d %s", status, raw)
+		}
+		shown = string(raw)
+		i := slices.IndexFunc(m.Jobs, func(j jobAnswer) bool { return j.Trigger == "automatic" && j.State == "succeeded" })
+		if i >= 0 {
+			done = m.Jobs[i]
+		}
+		return i >= 0
+	})
+	if done.FilesBefore != foundAppends || done.FilesAfter != 1 || done.RowsBefore != foundAppends || done.RowsAfter != foundAppends {
+		t.Errorf("the run ended as %+v", done)
+	}
+	t.Logf("%d files became %d, seen %s after the last append's client had ended", done.FilesBefore, done.FilesAfter, time.Since(enough).Round(time.Millisecond))
 }
 
 // jobAnswer is what `catalogd maintenance … --output json` prints.
 type jobAnswer struct {
 	JobID       string `json:"job_id"`
 	State       string `json:"state"`
+	Trigger     string `json:"trigger"`
 	FilesBefore int    `json:"files_before"`
 	FilesAfter  int    `json:"files_after"`
 	RowsBefore  int64  `json:"rows_before"`
