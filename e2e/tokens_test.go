@@ -117,8 +117,9 @@ func TestStory_PersonalAccessTokens(t *testing.T) {
 	bearer.want("append orders.online", "ok")
 
 	s.catalogd(t, "token", "revoke", "wide", "--principal", "engine")
-	for _, gone := range []*liveClient{bearer, credential, narrowed} {
-		gone.want("read orders.online", "refused")
+	bearer.want("read orders.online", "refused UnauthorizedError")
+	for _, gone := range []*liveClient{credential, narrowed} { // each asks for another token and is told that its credential is none
+		gone.want("read orders.online", "refused OAuthError")
 	}
 	restricted.want("read orders.online", "ok 3")
 	if list := s.catalogd(t, "token", "list", "--principal", "engine", "--output", "json"); strings.Contains(list, wide) || !strings.Contains(list, "reader_role") {
