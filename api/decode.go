@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"mime"
 	"net/http"
 	"strings"
 	"unicode/utf8"
@@ -12,8 +13,11 @@ import (
 	"catalogd/internal/fault"
 )
 
-// ReadBody gives the request's whole body, which must be there and be UTF-8, its escapes included.
+// ReadBody gives the request's whole body of JSON, which must be there, be called nothing else and be UTF-8, its escapes included.
 func ReadBody(r *http.Request) ([]byte, error) {
+	if kind := r.Header.Get("Content-Type"); kind != "" && !isJSON(kind) {
+		return nil, fault.New(fault.BadRequest, "the request body must be JSON: Content-Type is %q, not application/json", cut(kind))
+	}
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return nil, fault.New(fault.BadRequest, "request bodies must not be compressed (Content-Encoding is %q)", cut(encoding))
 	}
@@ -42,6 +46,12 @@ func ReadBody(r *http.Request) ([]byte, error) {
 		return nil, fault.New(fault.BadRequest, "request body holds half of a surrogate pair at byte %d: that is no character", at)
 	}
 	return body.Bytes(), nil
+}
+
+// isJSON says whether a Content-Type is that of JSON, by itself or as the form of another type.
+func isJSON(kind string) bool {
+	media, _, err := mime.ParseMediaType(kind)
+	return err == nil && (media == "application/json" || strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json"))
 }
 
 // DecodeJSON reads the request's body into v: one JSON value of the right types, no field twice and nothing

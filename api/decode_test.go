@@ -69,6 +69,24 @@ func TestReadBody_HalfOfAPair(t *testing.T) {
 	}
 }
 
+// What is called something else than JSON is not read as JSON; what is called nothing is.
+func TestDecodeJSON_ContentTypes(t *testing.T) {
+	for kind, good := range map[string]bool{
+		"": true, "application/json": true, "Application/JSON; charset=UTF-8": true, "application/scim+json": true,
+		"text/plain": false, "application/x-www-form-urlencoded": false, "multipart/form-data; boundary=x": false, "text/json": false,
+		"application/jsonx": false, ";;": false, "application/octet-stream": false,
+	} {
+		r := httptest.NewRequest("POST", "/", strings.NewReader("{}"))
+		if kind != "" {
+			r.Header.Set("Content-Type", kind)
+		}
+		var v map[string]any
+		if err := DecodeJSON(r, &v); good != (err == nil) || err != nil && fault.KindOf(err) != fault.BadRequest {
+			t.Errorf("%q: %v", kind, err)
+		}
+	}
+}
+
 func TestDecodeJSON_CompressedBodiesAreRefused(t *testing.T) {
 	r := httptest.NewRequest("POST", "/", strings.NewReader("{}"))
 	r.Header.Set("Content-Encoding", "gzip")

@@ -309,3 +309,29 @@ func TestField_C143_RefreshesGoThroughARollingRestart(t *testing.T) {
 		t.Error("refreshed without a database")
 	}
 }
+
+// A token carries no warehouse: a tenant's good one is worth at another's what its principal was granted there, which is nothing.
+func TestHostile_ATokenAtAnothersWarehouse(t *testing.T) {
+	o := newOffice(t)
+	root := o.admin()
+	for _, name := range []string{"north", "south"} {
+		o.open(name)
+		o.furnish(root, name, "a")
+	}
+	south := o.login(o.hire("of-south", "south-admins"), "")
+	root.want(201, put, "/principal-roles/south-admins/catalog-roles/south", `{"catalogRole":{"name":"catalog_admin"}}`)
+	for _, c := range [][3]string{
+		{get, "/namespaces", ""}, {get, "/namespaces/a", ""}, {get, "/namespaces/a/tables", ""}, {get, "/namespaces/a/tables/t", ""},
+		{get, "/namespaces/a/views/v", ""}, {post, "/namespaces", `{"namespace":["mine"]}`}, {del, "/namespaces/a/tables/t", ""},
+	} {
+		if r := south.catalogCall(c[0], "/north"+c[1], c[2]); r.status != 403 {
+			t.Errorf("%s %s of another: %d %s", c[0], c[1], r.status, r.body)
+		}
+		if r := south.catalogCall(c[0], "/south"+c[1], c[2]); r.status >= 300 {
+			t.Errorf("%s %s of its own: %d %s", c[0], c[1], r.status, r.body)
+		}
+	}
+	if r := root.catalogCall(get, "/north/namespaces/a/tables/t", ""); r.status != 200 {
+		t.Errorf("what another tried was done: %d %s", r.status, r.body)
+	}
+}

@@ -10,17 +10,36 @@ import (
 	"catalogd/openapi"
 )
 
-// answeringSecrets gives the operations whose description answers a field called secret or clientSecret.
-func answeringSecrets(t *testing.T) (operations []string) {
+// description reads the document of the management API.
+func description(t *testing.T) (root map[string]any) {
 	t.Helper()
 	text, err := openapi.Files.ReadFile(openapi.ManagementFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var root map[string]any
 	if err := yaml.Unmarshal(text, &root); err != nil {
 		t.Fatal(err)
 	}
+	return root
+}
+
+// described gives the names of the operations whose description is so, sorted.
+func described(root map[string]any, is func(operation map[string]any) bool) (names []string) {
+	for _, item := range root["paths"].(map[string]any) {
+		for _, node := range item.(map[string]any) {
+			if operation, ok := node.(map[string]any); ok && is(operation) {
+				names = append(names, operation["operationId"].(string))
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// answeringSecrets gives the operations whose description answers a field called secret or clientSecret.
+func answeringSecrets(t *testing.T) []string {
+	t.Helper()
+	root := description(t)
 	var holds func(v any) bool
 	holds = func(v any) bool {
 		switch v := v.(type) {
@@ -42,15 +61,7 @@ func answeringSecrets(t *testing.T) (operations []string) {
 		}
 		return false
 	}
-	for _, item := range root["paths"].(map[string]any) {
-		for _, node := range item.(map[string]any) {
-			if operation, ok := node.(map[string]any); ok && holds(operation["responses"]) {
-				operations = append(operations, operation["operationId"].(string))
-			}
-		}
-	}
-	slices.Sort(operations)
-	return operations
+	return described(root, func(operation map[string]any) bool { return holds(operation["responses"]) })
 }
 
 // Every answer that shows a secret says that no cache may keep it, and no other call shows one.
@@ -71,11 +82,11 @@ func TestSecrets_AreNeverCached(t *testing.T) {
 		"rotate-personal-token": {200, "/principals/ann/tokens/" + id + "/rotate", "", []string{"secret"}},
 		"create-webhook":        {201, "/webhooks", `{"url":"https://hooks.example.com/x"}`, []string{"secret"}},
 	}
-	described := answeringSecrets(t)
-	if len(described) != len(calls) {
-		t.Errorf("answers with secrets are described of %v, and %d are tried", described, len(calls))
+	answering := answeringSecrets(t)
+	if len(answering) != len(calls) {
+		t.Errorf("answers with secrets are described of %v, and %d are tried", answering, len(calls))
 	}
-	for _, operation := range described {
+	for _, operation := range answering {
 		c, known := calls[operation]
 		if !known {
 			t.Errorf("%s answers a secret and is not tried", operation)
