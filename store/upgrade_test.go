@@ -2,10 +2,13 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"net/url"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/uuid"
 
 	"catalogd/auth"
@@ -22,11 +25,33 @@ const firstRelease = 3
 // upgraded are the things of a database that the first release filled.
 type upgraded struct {
 	warehouse, namespace, table, view, alice, role, reader, job, event uuid.UUID
+
+	ring   *auth.Ring
+	key    auth.StoredKey
+	secret auth.Secret
+	stored auth.StoredSecret
+}
+
+// newUpgraded makes the ids, and a secret and a signing key as servers make them.
+func newUpgraded(t *testing.T) upgraded {
+	t.Helper()
+	id := uuid.New
+	u := upgraded{warehouse: id(), namespace: id(), table: id(), view: id(), alice: id(), role: id(), reader: id(), job: id(), event: id()}
+	var err error
+	if u.ring, err = auth.NewRing(auth.NewRingKey()); err != nil {
+		t.Fatal(err)
+	}
+	if u.key, err = auth.NewKeys(nil, u.ring, nil).NextKey(true); err != nil {
+		t.Fatal(err)
+	}
+	u.secret, u.stored = auth.NewSecrets(u.ring).Generate("id-alice")
+	return u
 }
 
 func (u upgraded) statements() []string {
 	text := func(id uuid.UUID) string { return "'" + id.String() + "'" }
 	w, n, t, v, a, r, c := text(u.warehouse), text(u.namespace), text(u.table), text(u.view), text(u.alice), text(u.role), text(u.reader)
+	bytea := func(raw []byte) string { return fmt.Sprintf(`'\x%x'`, raw) }
 	return []string{
 		`INSERT INTO warehouses (id, name, location, storage, created_at, updated_at)
 		VALUES (` + w + `, 'lake', 'file:///lake', '{"storageType": "FILE", "allowedLocations": ["file:///lake"]}', now(), now())`,
@@ -37,7 +62,7 @@ func (u upgraded) statements() []string {
 		       (` + v + `, ` + w + `, ` + n + `, 'view', 'warm', ` + v + `, 'file:///lake/v', 'file:///lake/v/metadata/1.json', 1, now(), now())`,
 		`INSERT INTO locations (location, warehouse_id, owner_kind, owner_id) VALUES ('file:///lake/t', ` + w + `, 'table', ` + t + `)`,
 		`INSERT INTO principals (id, name, client_id, kind, created_at, updated_at) VALUES (` + a + `, 'alice', 'id-alice', 'service', now(), now())`,
-		`INSERT INTO principal_secrets (principal_id, algorithm, secret, created_at) VALUES (` + a + `, 'hmac-sha256', '\x0102', now())`,
+		`INSERT INTO principal_secrets (principal_id, algorithm, secret, created_at) VALUES (` + a + `, '` + u.stored.Algorithm + `', ` + bytea(u.stored.Form) + `, now())`,
 		`INSERT INTO principal_roles (id, name, created_at, updated_at) VALUES (` + r + `, 'analysts', now(), now())`,
 		`INSERT INTO principal_role_members (principal_role_id, principal_id) VALUES (` + r + `, ` + a + `)`,
 		`INSERT INTO catalog_roles (id, warehouse_id, name, created_at, updated_at) VALUES (` + c + `, ` + w + `, 'reader', now(), now())`,
@@ -49,20 +74,20 @@ func (u upgraded) statements() []string {
 		(now(), ` + text(u.event) + `, 'alice', 'create-table', 'iot.readings', true, ''), (now(), NULL, 'alice', 'drop-table', 'iot.readings', false, 'TABLE_DROP is missing')`,
 		`INSERT INTO jobs (id, kind, table_id, warehouse, subject, state, trigger, not_before, created_at)
 		VALUES (` + text(u.job) + `, 'compaction', ` + t + `, 'lake', 'iot.readings', 'queued', 'on-demand', now(), now())`,
-		`INSERT INTO signing_keys (kid, algorithm, public_key, private_key, created_at) VALUES ('kid', 'EdDSA', '\x01', '\x02', now())`,
+		`INSERT INTO signing_keys (kid, algorithm, public_key, private_key, created_at) VALUES
+		('` + u.key.KID + `', '` + u.key.Algorithm + `', ` + bytea(u.key.PublicKey) + `, ` + bytea(u.key.PrivateKey) + `, now())`,
 	}
 }
 
 // TestUpgrade_TheFirstReleasesDataIsServed fills a database as the first release did, takes all newer steps, and wants every thing
 // of it back by the questions that this release asks.
 func TestUpgrade_TheFirstReleasesDataIsServed(t *testing.T) {
-	ctx, url := t.Context(), pgtest.EmptyDatabase(t)
-	if err := migrateTo(ctx, url, firstRelease); err != nil {
+	ctx, database := t.Context(), pgtest.EmptyDatabase(t)
+	if err := migrateTo(ctx, database, firstRelease); err != nil {
 		t.Fatal(err)
 	}
-	id := uuid.New
-	u := upgraded{id(), id(), id(), id(), id(), id(), id(), id(), id()}
-	before := connect(t, url)
+	u := newUpgraded(t)
+	before := connect(t, database)
 	for _, statement := range u.statements() {
 		if _, err := before.Exec(ctx, statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)
@@ -71,14 +96,15 @@ func TestUpgrade_TheFirstReleasesDataIsServed(t *testing.T) {
 	if err := before.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if err := Migrate(ctx, url); err != nil {
+	if err := Migrate(ctx, database); err != nil {
 		t.Fatal(err)
 	}
-	s := openAt(t, Config{URL: url})
+	s := openAt(t, Config{URL: database})
 	if err := s.CheckSchema(ctx); err != nil {
 		t.Fatal(err)
 	}
 	u.wantAccess(t, s)
+	u.wantLogin(t, s)
 	u.wantRecords(t, s)
 }
 
@@ -117,8 +143,24 @@ func (u upgraded) wantAccess(t *testing.T, s *Store) {
 		t.Errorf("alice may see %v: %v", names, err)
 	}
 	keys, err := s.SigningKeys(t.Context())
-	if err != nil || len(keys) != 1 || keys[0].KID != "kid" || !keys[0].SignsFrom.IsZero() {
+	if err != nil || len(keys) != 1 || keys[0].KID != u.key.KID || !keys[0].SignsFrom.IsZero() {
 		t.Errorf("signing keys %+v: %v", keys, err)
+	}
+}
+
+// wantLogin wants a token for the secret of then, signed by the key of then.
+func (u upgraded) wantLogin(t *testing.T, s *Store) {
+	t.Helper()
+	tokens := auth.NewTokens(auth.TokensConfig{Accounts: s, Keys: auth.NewKeys(s, u.ring, nil), Secrets: auth.NewSecrets(u.ring)})
+	answer, err := tokens.Issue(t.Context(), auth.TokenRequest{Form: url.Values{
+		"grant_type": {"client_credentials"}, "client_id": {"id-alice"}, "client_secret": {u.secret.Reveal()},
+	}})
+	if err != nil {
+		t.Fatalf("alice does not log in: %v", err)
+	}
+	token, _, err := jwt.NewParser().ParseUnverified(answer.AccessToken, jwt.MapClaims{})
+	if err != nil || token.Header["kid"] != u.key.KID {
+		t.Errorf("the token is not signed by the key of before: %v", err)
 	}
 }
 
