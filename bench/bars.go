@@ -48,7 +48,7 @@ func allBars() (bars []bar) {
 	bars = append(bars, atLeast("rest", 1, unchanged...)...)
 	bars = append(bars, atLeast("rest", 0.6, "commit, one table, one writer", "commit, 8 tables in parallel", "commit, 32 tables in parallel")...)
 	for _, name := range append(append(loads, unchanged...), "load, missing table", "list 1,000 of 100,000") {
-		bars = append(bars, valueAtMost("rest", 1, name+", database")...)
+		bars = append(bars, valueAtMost("rest", 1.01, name+", database")...) // the server's own work beside them is counted too
 		bars = append(bars, valueAtMost("rest", 0, name+", object store")...)
 	}
 	bars = append(bars, atMost("rest", 1, "serve, resident when idle", "serve, resident under load")...)
