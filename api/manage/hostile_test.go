@@ -312,12 +312,7 @@ func TestField_C143_RefreshesGoThroughARollingRestart(t *testing.T) {
 
 // A token carries no warehouse: a tenant's good one is worth at another's what its principal was granted there, which is nothing.
 func TestHostile_ATokenAtAnothersWarehouse(t *testing.T) {
-	o := newOffice(t)
-	root := o.admin()
-	for _, name := range []string{"north", "south"} {
-		o.open(name)
-		o.furnish(root, name, "a")
-	}
+	o, root := newTenants(t)
 	south := o.login(o.hire("of-south", "south-admins"), "")
 	root.want(201, put, "/principal-roles/south-admins/catalog-roles/south", `{"catalogRole":{"name":"catalog_admin"}}`)
 	for _, c := range [][3]string{

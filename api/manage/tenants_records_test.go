@@ -74,12 +74,7 @@ func TestTenants_RecordsAreTheirOwn(t *testing.T) {
 
 // A place below another tenant's tables is refused as any place outside of one's own warehouse is, whether there is something or not.
 func TestTenants_PlacesTellNothing(t *testing.T) {
-	o := newOffice(t)
-	root := o.admin()
-	for _, name := range []string{"north", "south"} {
-		o.open(name)
-		o.furnish(root, name, "a")
-	}
+	o, root := newTenants(t)
 	south := o.login(o.hire("of-south", "south-admins"), "")
 	o.let("south-admins", "south", "CATALOG_MANAGE_CONTENT")
 	location, _ := root.catalogCall(get, "/north/namespaces/a/tables/t", "").at(t, "metadata", "location").(string)

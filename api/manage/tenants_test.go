@@ -19,6 +19,18 @@ var (
 	unnamedCalls = []string{"list-warehouses", "list-principals", "list-principal-roles", "create-principal", "create-principal-role", "create-warehouse"}
 )
 
+// newTenants gives an office of two tenants, with warehouses north and south that hold the same, and its administrator.
+func newTenants(t *testing.T) (*office, *person) {
+	t.Helper()
+	o := newOffice(t)
+	root := o.admin()
+	for _, name := range []string{"north", "south"} {
+		o.open(name)
+		o.furnish(root, name, "a")
+	}
+	return o, root
+}
+
 // TestTenants_AreNotVisibleToOneAnother gives two tenants a warehouse each, with all rights on it and none on the other's,
 // and walks the table of endpoints: each answer about the other's namespaces, tables, views, roles and grants is, apart
 // from the names that were sent and the request's id, that about what is not there.

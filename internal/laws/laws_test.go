@@ -61,8 +61,8 @@ func TestLaws_CatchWhatTheyAreThereFor(t *testing.T) {
 
 		{"sleeping test", "api/x_test.go", `package api; import "time"; func f() { time.Sleep(1) }`, sleepersAndSkippers, true},
 		{"sleeping program", "api/x.go", `package api; import "time"; func f() { time.Sleep(1) }`, sleepersAndSkippers, false},
-		// The skips in these rows are text: samples that the law against skipping is tried on. Nothing here skips. rapid's
-		// Skip throws one drawn sample away and draws another, so the law allows it; testing's is what it forbids.
+		// The skips in these rows are text: samples that the law against skipping must refuse. Nothing here skips, in CI or
+		// elsewhere, and no test of the repository does: the law forbids testing's Skip and rapid's.
 		{"skipping subtest", "api/x_test.go", `package api; import "testing"; func f(t *testing.T) { t.Run("", func(t *testing.T) { t.Skip() }) }`, sleepersAndSkippers, true},
 		{"sample thrown away", "api/x_test.go", `package api; import "pgregory.net/rapid"; func f(t *rapid.T) { t.Skip() }`, sleepersAndSkippers, true},
 		{"skipping after one", "api/x_test.go", `package api; import ("testing"; "pgregory.net/rapid"); func f(t *testing.T) { rapid.Check(t, func(t *rapid.T) { t.Skip() }); t.SkipNow() }`, sleepersAndSkippers, true},
